@@ -1,0 +1,1 @@
+"""The machine: backend, blobs, layers' base class, nets, solvers, snapshots, the command line."""

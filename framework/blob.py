@@ -1,0 +1,171 @@
+"""Blob: an N-dimensional array of values (data) and their gradient (diff)."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .backend import Backend, current_backend
+from .errors import RecaffeError
+
+MAX_COUNT = 2**31 - 1
+
+
+class Storage:
+    """Flat memory that one or more blobs look at; taken on first use, zero at first.
+
+    ``cleared`` stands for "all zero, not yet written": clearing a large gradient then costs nothing, and
+    what comes first is written in place of being added.
+    """
+
+    __slots__ = ("array", "backend", "cleared", "dtype", "size")
+
+    def __init__(self, backend: Backend, dtype: np.dtype, size: int):
+        self.backend, self.dtype, self.size = backend, dtype, size
+        self.array: Any = None
+        self.cleared = False
+
+    def view(self, shape: tuple[int, ...], count: int) -> Any:
+        """The first ``count`` values as an array of ``shape``."""
+        if self.array is None:
+            self.array = self.backend.xp.zeros(self.size, self.dtype)
+        return self.array[:count].reshape(shape)
+
+
+class Blob:
+    """data and diff of one shape.
+
+    Both are allocated on first use; ``reshape`` keeps the memory where the new shape fits in it;
+    ``share_data`` and ``share_diff`` let two blobs look at the same memory.
+    """
+
+    __slots__ = ("_backend", "_data", "_data_view", "_diff", "_diff_view", "count", "dtype", "name", "shape")
+
+    def __init__(
+        self,
+        shape: Sequence[int] = (),
+        dtype: Any = np.float32,
+        backend: Backend | None = None,
+        name: str = "",
+    ):
+        self.name = name
+        self.dtype = np.dtype(dtype)
+        self._backend = backend or current_backend()
+        self.shape: tuple[int, ...] = ()
+        self.count = -1
+        self._data = self._diff = Storage(self._backend, self.dtype, 0)
+        self._data_view: Any = None
+        self._diff_view: Any = None
+        self.reshape(*shape)
+
+    def __repr__(self) -> str:
+        return f"Blob({self.name!r}, shape={self.shape}, dtype={self.dtype})"
+
+    @property
+    def data(self) -> Any:
+        """The values: an array of ``shape``."""
+        if self._data_view is None:
+            self._data_view = self._data.view(self.shape, self.count)
+        return self._data_view
+
+    @property
+    def diff(self) -> Any:
+        """The gradient with respect to the values: an array of ``shape``."""
+        if self._diff_view is None:
+            self._diff_view = self._diff.view(self.shape, self.count)
+        if self._diff.cleared:
+            self._diff.cleared = False
+            self._diff_view.fill(0)
+        return self._diff_view
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def num(self) -> int:
+        """Axis 0 of four, as old nets name it."""
+        return self._legacy_axis(0)
+
+    @property
+    def channels(self) -> int:
+        """Axis 1 of four, as old nets name it."""
+        return self._legacy_axis(1)
+
+    @property
+    def height(self) -> int:
+        """Axis 2 of four, as old nets name it."""
+        return self._legacy_axis(2)
+
+    @property
+    def width(self) -> int:
+        """Axis 3 of four, as old nets name it."""
+        return self._legacy_axis(3)
+
+    def reshape(self, *shape: int) -> None:
+        """Take a new shape; values are kept only where the count stays the same."""
+        if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)):
+            shape = tuple(shape[0])
+        if shape == self.shape and self.count >= 0:
+            return
+        shape = tuple(int(size) for size in shape)
+        if any(size < 0 for size in shape):
+            raise RecaffeError(f"blob {self.name!r}: the shape {shape} has a negative size")
+        count = math.prod(shape)
+        if count > MAX_COUNT:
+            raise RecaffeError(
+                f"blob {self.name!r}: the shape {shape} has {count:,} values; a blob holds at most {MAX_COUNT:,}"
+            )
+        if count > self._data.size:
+            self._data = Storage(self._backend, self.dtype, count)
+        if count > self._diff.size or self._diff is self._data:
+            self._diff = Storage(self._backend, self.dtype, count)
+        self.shape, self.count = shape, count
+        self._data_view = self._diff_view = None
+
+    def reshape_like(self, other: "Blob") -> None:
+        """Take the shape of ``other``."""
+        self.reshape(*other.shape)
+
+    def share_data(self, other: "Blob") -> None:
+        """Look at the values of ``other`` (same count, any shape)."""
+        self._check_shareable(other)
+        if self._data is not other._data:
+            self._data, self._data_view = other._data, None
+
+    def share_diff(self, other: "Blob") -> None:
+        """Look at the gradient of ``other`` (same count, any shape)."""
+        self._check_shareable(other)
+        if self._diff is not other._diff:
+            self._diff, self._diff_view = other._diff, None
+
+    def clear_diff(self) -> None:
+        """Set the gradient to zero (without touching its memory yet)."""
+        self._diff.cleared = True
+
+    def add_to_diff(self, write: Callable[[Any], None]) -> None:
+        """diff += what ``write(out)`` writes into an array of the blob's shape.
+
+        After ``clear_diff`` the first contribution is written straight into the gradient.
+        """
+        if self._diff.cleared:
+            self._diff.cleared = False
+            write(self.diff)
+        else:
+            contribution = self._backend.xp.empty(self.shape, self.dtype)
+            write(contribution)
+            self.diff[...] += contribution
+
+    def _check_shareable(self, other: "Blob") -> None:
+        if self.count != other.count:
+            raise RecaffeError(
+                f"blob {self.name!r} of shape {self.shape} cannot share the memory of {other.name!r}"
+                f" of shape {other.shape}: the counts differ"
+            )
+
+    def _legacy_axis(self, axis: int) -> int:
+        if self.ndim > 4:
+            raise RecaffeError(f"blob {self.name!r} of shape {self.shape} has more than four axes")
+        return self.shape[axis] if axis < self.ndim else 1

@@ -1,0 +1,1 @@
+"""Fused versions of ``@fusable`` functions, a folder a device."""

@@ -1,0 +1,41 @@
+"""``python -m benchmarks``: a table of ratios, recaffe's time by the peer's (below 1: recaffe is faster)."""
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from .caffe_time import caffe_ms
+from .measure import compare
+from .nets import NETS
+
+
+@click.command()
+@click.argument("nets", nargs=-1)
+@click.option("--mode", type=click.Choice(["train", "test", "both"]), default="both", show_default=True)
+@click.option("--rounds", default=9, show_default=True, help="Pairs of blocks.")
+def main(nets: tuple[str, ...], mode: str, rounds: int) -> None:
+    """Time NETS (all by default) against PyTorch, and Caffe's own time where it is on the PATH."""
+    unknown = [net for net in nets if net not in NETS]
+    if unknown:
+        raise click.UsageError(f"unknown net {unknown[0]!r} (known: {', '.join(NETS)})")
+    table = Table("net", "mode", "recaffe ms", "PyTorch ms", "ratio", "middle half", "peak MB", "PyTorch's", "Caffe ms")
+    for net in nets or NETS:
+        for kind in ("train", "test") if mode == "both" else (mode,):
+            result = compare(net, kind, "torch", rounds)
+            caffe = caffe_ms(net) if kind == "train" else None
+            table.add_row(
+                net,
+                kind,
+                f"{result.ours_ms:.2f}",
+                f"{result.peer_ms:.2f}",
+                f"{result.ratio:.2f}",
+                f"{result.spread[0]:.2f} - {result.spread[1]:.2f}",
+                f"{result.ours_peak_mb:.0f}",
+                f"{result.peer_peak_mb:.0f}",
+                "-" if caffe is None else f"{caffe:.2f}",
+            )
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -40,7 +40,6 @@ class Layer:
     ``options_name`` (by default the type in snake case and ``_param``) is read into ``self.options``.
     """
 
-    type: ClassVar[str]
     bottoms: ClassVar[tuple[int, int | None]] = (0, None)
     tops: ClassVar[tuple[int, int | None]] = (0, None)
     bottoms_equal_tops: ClassVar[bool] = False
@@ -49,6 +48,7 @@ class Layer:
     reshape_every_pass: ClassVar[bool] = False   # reshape may depend on more than the bottoms' shapes
     options_type: ClassVar[type | None] = None
     options_name: ClassVar[str | None] = None
+    type: ClassVar[str] = ""     # the name in prototxts; a class that a Python layer runs needs none
 
     def __init__(self, param: LayerParameter, context: LayerContext | None = None):
         context = context or LayerContext(current_backend())
@@ -151,6 +151,8 @@ class Layer:
         options = None
         for block in self.param.option_block:
             where = f"{place(self.param, self.context.where)}: {block.name}"
+            if not block.name:      # number 1000 holds something else in a fork's binary
+                continue
             if self.options_type is not None and block.name == wanted:
                 if options is not None:
                     self.fail(f"two {wanted} blocks")
@@ -190,6 +192,8 @@ LayerClass = TypeVar("LayerClass", bound=type[Layer])
 
 def register(layer_class: LayerClass) -> LayerClass:
     """Class decorator: let prototxts name the class by its ``type``."""
+    if not layer_class.type:
+        raise RecaffeError(f"layer class {layer_class.__qualname__} has no type: the name that prototxts give it")
     known = _registry.get(layer_class.type)
     if known is not None and (known.__module__, known.__qualname__) != (
         layer_class.__module__,
@@ -221,7 +225,7 @@ def create_layer(param: LayerParameter, context: LayerContext) -> Layer:
     found = layer_class(param.type)
     if found is None:
         close = nearest(param.type, registered_types())
-        hint = f"; did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
+        hint = f"; did you mean {' or '.join(repr(name) for name in close)}?" if close else "."
         raise LayerError(
             f"{place(param, context.where)}: no layer of this type is registered{hint}"
             " A class of your own is added with @recaffe.register and --import your_module"

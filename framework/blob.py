@@ -104,8 +104,8 @@ class Blob:
         """Axis 3 of four, as old nets name it."""
         return self._legacy_axis(3)
 
-    def reshape(self, *shape: int) -> None:
-        """Take a new shape; values are kept only where the count stays the same."""
+    def reshape(self, *shape: Any) -> None:
+        """Take a new shape, sizes or a sequence of them; values are kept only where the count stays the same."""
         if len(shape) == 1 and not isinstance(shape[0], (int, np.integer)):
             shape = tuple(shape[0])
         if shape == self.shape and self.count >= 0:

@@ -82,8 +82,7 @@ def _bilinear(param: Any, shape: tuple[int, ...], rng: np.random.Generator) -> n
         raise RecaffeError(f"bilinear filler: expected a blob of 4 axes with square kernels, got the shape {shape}")
     size = shape[3]
     factor = (size + 1) // 2
-    centre = (2 * factor - 1 - factor % 2) / 2
-    ramp = 1 - np.abs(np.arange(size) / factor - centre / factor)
+    ramp = 1 - np.abs(np.arange(size) - (size - 1) / 2) / factor
     return np.broadcast_to(np.outer(ramp, ramp), shape)
 
 

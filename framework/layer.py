@@ -100,6 +100,9 @@ class Layer:
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue from what ``get_state`` gave."""
 
+    def reset_states(self) -> None:
+        """Forget what is carried from pass to pass (the hidden states of a recurrent layer)."""
+
     def close(self) -> None:
         """Release files and threads."""
 
@@ -148,7 +151,7 @@ class Layer:
 
     def _read_options(self) -> Any:
         wanted = self.options_name or snake_case(self.type) + "_param"
-        options = None
+        options: Any = None
         for block in self.param.option_block:
             where = f"{place(self.param, self.context.where)}: {block.name}"
             if not block.name:      # number 1000 holds something else in a fork's binary

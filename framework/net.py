@@ -1,14 +1,15 @@
 """Net: layers joined by named blobs, built from a prototxt, run forward and backward."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..proto import TEST, TRAIN, LayerParameter, NetParameter, ParamSpec, read_net_with_lines
+from ..proto import TEST, TRAIN, LayerParameter, NetParameter, ParamSpec, read_net_with_lines, upgrade_net
 from .backend import Backend, current_backend
 from .backward_plan import BackwardPlan
 from .blob import Blob
@@ -103,7 +104,7 @@ class Net:
         needs = plan.finish(self.layers, bottoms, tops, param.force_backward)
         for step, need in zip(self.steps, needs, strict=True):
             step.needs_backward, step.propagate_down = need.layer, need.bottoms
-        self.outputs = list(available)
+        self.outputs = sorted(available)    # the order in which Caffe numbers them
 
     def _add_tops(self, layer: Layer, available: dict[str, None]) -> list[str]:
         """Make the blobs of the layer's tops; gives their names."""
@@ -137,7 +138,8 @@ class Net:
     def _set_up(self, layer: Layer, bottoms: list[str], tops: list[str]) -> None:
         bottom = [self.blobs[name] for name in bottoms]
         top = [self.blobs[name] for name in tops]
-        layer.layer_setup(bottom, top)
+        with _told_by(layer):
+            layer.layer_setup(bottom, top)
         given = list(layer.param.loss_weight)
         if given and len(given) != len(top):
             layer.fail(f"loss_weight is given {len(given)} time(s) for {len(top)} top(s)")
@@ -164,7 +166,7 @@ class Net:
             if spec.name:
                 self._param_owner[spec.name] = (len(self.learnable_params), layer.name)
             self.learnable_params.append(layer.blobs[i])
-            self._param_specs.append(spec)
+            self._param_specs.append(ParamSpec.FromString(spec.SerializeToString()))
             self.params_lr.append(spec.lr_mult)
             self.params_weight_decay.append(spec.decay_mult)
         if layer.blobs:
@@ -172,6 +174,7 @@ class Net:
         return any(spec.lr_mult != 0 for spec in specs)
 
     def _share_param(self, layer: Layer, i: int, spec: ParamSpec) -> None:
+        """Let parameter i look at the owner's memory; a multiplier may stand with any of those that share it."""
         index, owner_layer = self._param_owner[spec.name]
         owner, blob = self.learnable_params[index], layer.blobs[i]
         permissive = spec.share_mode == ParamSpec.PERMISSIVE
@@ -192,6 +195,7 @@ class Net:
                     f" but {field} is {value:g} here and {values[index]:g} there"
                 )
             values[index] = value
+            setattr(first, field, value)
         blob.share_data(owner)
         blob.share_diff(owner)
 
@@ -359,6 +363,11 @@ class Net:
             if name in self.layer_dict:
                 self.layer_dict[name].set_state(state)
 
+    def reset_states(self) -> None:
+        """Let the next pass start new sequences: forget what layers carry from pass to pass."""
+        for layer in self.layers:
+            layer.reset_states()
+
     def close(self) -> None:
         """Release the files and threads of all layers."""
         for layer in self.layers:
@@ -366,10 +375,22 @@ class Net:
 
 
 def _reshape(step: Step, shapes: tuple[tuple[int, ...], ...]) -> None:
-    step.layer.reshape(step.bottom, step.top)
+    with _told_by(step.layer):
+        step.layer.reshape(step.bottom, step.top)
     step.shapes = shapes
     for weight, blob in step.losses:
         blob.diff.fill(weight)
+
+
+@contextmanager
+def _told_by(layer: Layer) -> Iterator[None]:
+    """Let the errors of what does not know its layer (a blob's shape) name the layer."""
+    try:
+        yield
+    except LayerError:
+        raise
+    except RecaffeError as error:
+        layer.fail(str(error))
 
 
 def _positional(args: tuple[Any, ...], phase: int | None) -> tuple[Any, int]:
@@ -390,7 +411,7 @@ def _load(source: str | os.PathLike | NetParameter) -> tuple[NetParameter, list[
     """A private copy of the net's text, and the place of each layer in it."""
     if isinstance(source, NetParameter):
         param = NetParameter()
-        param.CopyFrom(source)
+        param.CopyFrom(upgrade_net(source, "net"))
         return param, [""] * len(param.layer)
     param, lines = read_net_with_lines(Path(source))
     seen: dict[str, int] = {}

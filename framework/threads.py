@@ -129,7 +129,7 @@ class ThreadPool:
     def scratch(self, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
         """This thread's buffer ``name`` as an array of ``shape``: reused, its contents undefined."""
         count = math.prod(shape)
-        buffers = self._scratch.__dict__
+        buffers: dict[Any, Any] = self._scratch.__dict__
         key = (name, np.dtype(dtype))
         buffer = buffers.get(key)
         if buffer is None or buffer.size < count:

@@ -36,7 +36,7 @@ class MVN(Layer):
         shape = bottom[0].shape
         if len(shape) < 2:
             self.fail(f"bottom {bottom[0].name!r} has shape {shape}, expected items and channels")
-        top[0].reshape(shape)
+        top[0].reshape(*shape)
         self.rows = math.prod(shape[: self.axes]), math.prod(shape[self.axes :])
 
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:

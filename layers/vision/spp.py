@@ -41,7 +41,7 @@ class SPP(Layer):
             self.fail(f"bottom {bottom[0].name!r} has shape {bottom[0].shape}, expected N x C x H x W")
         self.levels = [self._level(bottom[0], 2**i) for i in range(self.height)]
         if self.height == 1:
-            top[0].reshape(self.levels[0][1].shape)
+            top[0].reshape(*self.levels[0][1].shape)
         else:
             top[0].reshape(bottom[0].shape[0], sum(math.prod(pooled.shape[1:]) for _, pooled in self.levels))
         self.part = Blob(bottom[0].shape, self.dtype, self.backend, f"{self.name}.part")

@@ -14,6 +14,7 @@ LEVELS = [
         "framework.checks",
         "framework.errors",
         "framework.fusable",
+        "framework.hdf5",
         "framework.kernels",
         "framework.matmul",
         "framework.random_numbers",
@@ -26,12 +27,23 @@ LEVELS = [
     {
         "framework.diagnostics",
         "framework.learning_rate",
+        "framework.observer",
+        "framework.saved_state",
         "framework.snapshot",
         "framework.solver",
+        "framework.solver_nets",
         "framework.updates",
         "framework.weights",
     },
-    {"framework.cli", "framework.gradient_check", "framework.layer_checks", "framework.strict_backend"},
+    {
+        "framework.cli",
+        "framework.gradient_check",
+        "framework.layer_case",
+        "framework.layer_checks",
+        "framework.single_layer",
+        "framework.strict_array",
+        "framework.strict_backend",
+    },
     {"api"},
 ]
 

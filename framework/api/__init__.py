@@ -1,0 +1,32 @@
+"""recaffe: Caffe again, in Python.
+
+Nets defined in prototxt, blobs on NumPy or CuPy, solvers run from the command line, new layers as Python classes.
+"""
+
+from . import layers as layers  # registers every layer that comes with recaffe
+from .framework.backend import set_device, set_mode_cpu, set_mode_gpu, set_random_seed
+from .framework.blob import Blob
+from .framework.errors import RecaffeError
+from .framework.layer import Layer, register, registered_types
+from .framework.net import Net
+from .framework.solver import Solver, get_solver
+from .proto import TEST, TRAIN
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "TEST",
+    "TRAIN",
+    "Blob",
+    "Layer",
+    "Net",
+    "RecaffeError",
+    "Solver",
+    "get_solver",
+    "register",
+    "registered_types",
+    "set_device",
+    "set_mode_cpu",
+    "set_mode_gpu",
+    "set_random_seed",
+]

@@ -1,0 +1,5 @@
+"""Data layers: blobs from databases, files, memory and fillers; importing registers them."""
+
+from . import data, dummy_data, hdf5_data, hdf5_output, image_data, input, memory_data
+
+__all__ = ["data", "dummy_data", "hdf5_data", "hdf5_output", "image_data", "input", "memory_data"]

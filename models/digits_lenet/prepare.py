@@ -6,7 +6,7 @@ Every fifth digit goes to the test set, so both sets hold all writers and classe
 from pathlib import Path
 
 import numpy as np
-from recaffe.layers.data.datasets import write_lmdb
+from recaffe.layers.data.lmdb_writer import write_lmdb
 from sklearn.datasets import load_digits
 
 FOLDER = Path(__file__).parent

@@ -17,7 +17,7 @@ class TorchNet(nn.Module):
         normalized: set[str] = set()
         for layer in param.layer[1:]:
             if layer.type == "Scale" and layer.bottom[0] in normalized:
-                continue                                    # part of nn.BatchNorm2d
+                continue  # part of nn.BatchNorm2d
             if layer.type == "BatchNorm":
                 normalized.add(layer.top[0])
             run = getattr(self, "_" + layer.type.lower())(layer)

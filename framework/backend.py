@@ -95,9 +95,9 @@ class CpuBackend(Backend):
     def __init__(self, seed: int | None = None, threads: int | None = None):
         super().__init__(seed)
         self.pool = ThreadPool(threads or thread_count())
-        self.parallel = self.pool.parallel          # type: ignore[method-assign]
-        self.computing = self.pool.computing        # type: ignore[method-assign]
-        self.scratch = self.pool.scratch            # type: ignore[method-assign]
+        self.parallel = self.pool.parallel  # type: ignore[method-assign]
+        self.computing = self.pool.computing  # type: ignore[method-assign]
+        self.scratch = self.pool.scratch  # type: ignore[method-assign]
 
     @cached_property
     def fused(self) -> Mapping[str, Callable[..., Any]]:

@@ -69,8 +69,6 @@ class BackwardPlan:
         if force_backward:
             for layer, needs in zip(layers, self.needs, strict=True):
                 needs.layer = True
-                needs.bottoms = [
-                    need or layer.allow_force_backward(j) for j, need in enumerate(needs.bottoms)
-                ]
+                needs.bottoms = [need or layer.allow_force_backward(j) for j, need in enumerate(needs.bottoms)]
                 layer.param_propagate_down = [True] * len(layer.blobs)
         return self.needs

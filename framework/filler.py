@@ -20,10 +20,10 @@ import numpy as np
 from ..proto import FillerParameter
 from .errors import RecaffeError, nearest
 
-Fill = Callable[[Any, tuple[int, ...], np.random.Generator], np.ndarray]
+Fill = Callable[..., np.ndarray]
 
 
-def fill_values(param: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def fill_values(param: Any, shape: tuple[int, ...], rng: "np.random.Generator") -> np.ndarray:
     """Values of ``shape`` by the FillerParameter ``param``, drawn from ``rng``.
 
     Raises RecaffeError for an unknown type or a shape that the filler cannot fill.
@@ -38,17 +38,17 @@ def fill_values(param: Any, shape: tuple[int, ...], rng: np.random.Generator) ->
     return FILLERS[kind](param, shape, rng)
 
 
-def _constant(param: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _constant(param: Any, shape: tuple[int, ...], rng: "np.random.Generator") -> np.ndarray:
     return np.full(shape, param.value)
 
 
-def _uniform(param: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _uniform(param: Any, shape: tuple[int, ...], rng: "np.random.Generator") -> np.ndarray:
     if param.max < param.min:
         raise RecaffeError(f"uniform filler: max {param.max:g} is below min {param.min:g}")
     return rng.uniform(param.min, param.max, shape)
 
 
-def _gaussian(param: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _gaussian(param: Any, shape: tuple[int, ...], rng: "np.random.Generator") -> np.ndarray:
     if param.std < 0:
         raise RecaffeError(f"gaussian filler: std is {param.std:g}, expected 0 or more")
     values = rng.normal(param.mean, param.std, shape)
@@ -59,7 +59,7 @@ def _gaussian(param: Any, shape: tuple[int, ...], rng: np.random.Generator) -> n
     return values * (rng.random(shape) < param.sparse / shape[0])
 
 
-def _positive_unitball(param: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _positive_unitball(param: Any, shape: tuple[int, ...], rng: "np.random.Generator") -> np.ndarray:
     if not shape:
         raise RecaffeError("positive_unitball filler: the blob needs at least one axis")
     values = rng.random(shape)
@@ -68,16 +68,16 @@ def _positive_unitball(param: Any, shape: tuple[int, ...], rng: np.random.Genera
     return values
 
 
-def _xavier(param: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _xavier(param: Any, shape: tuple[int, ...], rng: "np.random.Generator") -> np.ndarray:
     limit = np.sqrt(3 / _fan(param, shape))
     return rng.uniform(-limit, limit, shape)
 
 
-def _msra(param: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _msra(param: Any, shape: tuple[int, ...], rng: "np.random.Generator") -> np.ndarray:
     return rng.normal(0, np.sqrt(2 / _fan(param, shape)), shape)
 
 
-def _bilinear(param: Any, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _bilinear(param: Any, shape: tuple[int, ...], rng: "np.random.Generator") -> np.ndarray:
     if len(shape) != 4 or shape[2] != shape[3]:
         raise RecaffeError(f"bilinear filler: expected a blob of 4 axes with square kernels, got the shape {shape}")
     size = shape[3]

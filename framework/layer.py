@@ -2,9 +2,8 @@
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
@@ -43,12 +42,12 @@ class Layer:
     bottoms: ClassVar[tuple[int, int | None]] = (0, None)
     tops: ClassVar[tuple[int, int | None]] = (0, None)
     bottoms_equal_tops: ClassVar[bool] = False
-    auto_tops: ClassVar[bool] = False            # missing tops are added without a name, as for losses
-    in_place: ClassVar[bool] = False             # whether a top may be its bottom's blob
-    reshape_every_pass: ClassVar[bool] = False   # reshape may depend on more than the bottoms' shapes
+    auto_tops: ClassVar[bool] = False  # missing tops are added without a name, as for losses
+    in_place: ClassVar[bool] = False  # whether a top may be its bottom's blob
+    reshape_every_pass: ClassVar[bool] = False  # reshape may depend on more than the bottoms' shapes
     options_type: ClassVar[type | None] = None
     options_name: ClassVar[str | None] = None
-    type: ClassVar[str] = ""     # the name in prototxts; a class that a Python layer runs needs none
+    type: ClassVar[str] = ""  # the name in prototxts; a class that a Python layer runs needs none
 
     def __init__(self, param: LayerParameter, context: LayerContext | None = None):
         context = context or LayerContext(current_backend())
@@ -144,7 +143,9 @@ class Layer:
         """Raise LayerError unless the layer works with so many bottoms and tops."""
         for what, count, (least, most) in (("bottom", bottoms, self.bottoms), ("top", tops, self.tops)):
             if count < least or (most is not None and count > most):
-                expected = f"at least {least}" if most is None else f"{least}" if least == most else f"{least} to {most}"
+                expected = (
+                    f"at least {least}" if most is None else f"{least}" if least == most else f"{least} to {most}"
+                )
                 self.fail(f"expected {expected} {what}(s), got {count}")
         if self.bottoms_equal_tops and bottoms != tops:
             self.fail(f"expected as many tops as bottoms, got {bottoms} bottom(s) and {tops} top(s)")
@@ -154,7 +155,7 @@ class Layer:
         options: Any = None
         for block in self.param.option_block:
             where = f"{place(self.param, self.context.where)}: {block.name}"
-            if not block.name:      # number 1000 holds something else in a fork's binary
+            if not block.name:  # number 1000 holds something else in a fork's binary
                 continue
             if self.options_type is not None and block.name == wanted:
                 if options is not None:
@@ -188,7 +189,7 @@ def snake_case(name: str) -> str:
 
 
 _registry: dict[str, type[Layer]] = {}
-_entry_points_loaded = False
+_sources: list[Callable[[], Any]] = []
 
 LayerClass = TypeVar("LayerClass", bound=type[Layer])
 
@@ -212,14 +213,14 @@ def register(layer_class: LayerClass) -> LayerClass:
 
 def registered_types() -> list[str]:
     """All types that prototxts may name, sorted."""
-    _load_entry_points()
+    _load_sources()
     return sorted(_registry)
 
 
 def layer_class(layer_type: str) -> type[Layer] | None:
     """The class registered for ``layer_type``, or None."""
     if layer_type not in _registry:
-        _load_entry_points()
+        _load_sources()
     return _registry.get(layer_type)
 
 
@@ -237,10 +238,22 @@ def create_layer(param: LayerParameter, context: LayerContext) -> Layer:
     return found(param, context)
 
 
+def add_layer_source(load: Callable[[], Any]) -> None:
+    """Let ``load()`` register more layers the first time that a type is asked for which is not known."""
+    _sources.append(load)
+
+
+def _load_sources() -> None:
+    while _sources:
+        _sources.pop(0)()
+
+
 def _load_entry_points() -> None:
     """Import the modules that other packages announce in the entry-point group ``recaffe.layers``."""
-    global _entry_points_loaded
-    if not _entry_points_loaded:
-        _entry_points_loaded = True
-        for entry in entry_points(group="recaffe.layers"):
-            entry.load()
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
+    for entry in entry_points(group="recaffe.layers"):
+        entry.load()
+
+
+add_layer_source(_load_entry_points)

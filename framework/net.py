@@ -29,7 +29,7 @@ class Step:
     losses: list[tuple[float, Blob]]
     needs_backward: bool = False
     propagate_down: Sequence[bool] = ()
-    shapes: tuple[tuple[int, ...], ...] | None = None    # the bottoms' shapes at the last reshape
+    shapes: tuple[tuple[int, ...], ...] | None = None  # the bottoms' shapes at the last reshape
 
 
 class Net:
@@ -85,7 +85,7 @@ class Net:
         self.params_lr: list[float] = []
         self.params_weight_decay: list[float] = []
         self._param_specs: list[ParamSpec] = []
-        self._param_owner: dict[str, tuple[int, str]] = {}   # shared name -> (learnable index, layer name)
+        self._param_owner: dict[str, tuple[int, str]] = {}  # shared name -> (learnable index, layer name)
         available: dict[str, None] = {}
         bottoms: list[list[str]] = []
         tops: list[list[str]] = []
@@ -104,7 +104,7 @@ class Net:
         needs = plan.finish(self.layers, bottoms, tops, param.force_backward)
         for step, need in zip(self.steps, needs, strict=True):
             step.needs_backward, step.propagate_down = need.layer, need.bottoms
-        self.outputs = sorted(available)    # the order in which Caffe numbers them
+        self.outputs = sorted(available)  # the order in which Caffe numbers them
 
     def _add_tops(self, layer: Layer, available: dict[str, None]) -> list[str]:
         """Make the blobs of the layer's tops; gives their names."""
@@ -126,7 +126,8 @@ class Net:
                 layer.fail(f"top blob {name!r} is already made by {self._maker(name)}; give it another name")
             else:
                 self.blobs[name] = Blob((), self.dtype, self.backend, name)
-            available[name] = None
+            if j < len(layer.param.top):  # a top added for a loss is no output
+                available[name] = None
             if layer.type == "Input":
                 self.inputs.append(name)
         return names

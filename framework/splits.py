@@ -10,13 +10,13 @@ from ..proto import LayerParameter, NetParameter
 from .errors import LayerError, nearest
 from .layer import place
 
-Top = tuple[int, int]   # (layer index, top index)
+Top = tuple[int, int]  # (layer index, top index)
 
 
 def insert_splits(param: NetParameter, wheres: list[str]) -> tuple[NetParameter, list[str]]:
     """``param`` with Split layers after every top that is read more than once, and the layers' places."""
     producer: dict[str, Top] = {}
-    sources: dict[tuple[int, int], Top] = {}    # (layer index, bottom index) -> the top it reads
+    sources: dict[tuple[int, int], Top] = {}  # (layer index, bottom index) -> the top it reads
     readers: Counter[Top] = Counter()
     loss_weights: dict[Top, float] = {}
     for i, layer in enumerate(param.layer):
@@ -49,7 +49,7 @@ def insert_splits(param: NetParameter, wheres: list[str]) -> tuple[NetParameter,
         for j in range(len(layer.bottom)):
             top = sources[i, j]
             if readers[top] > 1:
-                first = 1 if top in loss_weights else 0     # copy 0 is the loss's
+                first = 1 if top in loss_weights else 0  # copy 0 is the loss's
                 source = param.layer[top[0]]
                 layer.bottom[j] = split_blob_name(source.name, layer.bottom[j], top[1], first + used[top])
                 used[top] += 1

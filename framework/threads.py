@@ -14,7 +14,7 @@ import numpy as np
 
 from .errors import RecaffeError
 
-WORTH_SPLITTING = 200_000   # nanoseconds of serial work below which waking another thread costs more than it saves
+WORTH_SPLITTING = 200_000  # nanoseconds of serial work below which waking another thread costs more than it saves
 
 
 def thread_count() -> int:
@@ -88,7 +88,7 @@ class ThreadPool:
         if parts <= 1:
             return [function(0, count)]
         bounds = [count * part // parts for part in range(parts + 1)]
-        if not self._busy.acquire(blocking=False):      # a part of another job: the same parts, one after the other
+        if not self._busy.acquire(blocking=False):  # a part of another job: the same parts, one after the other
             return [function(bounds[part], bounds[part + 1]) for part in range(parts)]
         try:
             while len(self._workers) < parts - 1:

@@ -1,6 +1,5 @@
 """The errors that are a user's to mend: shown as one message, without a traceback."""
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -20,6 +19,8 @@ class ParseError(RecaffeError):
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """The known names most like `name`, best first; at most three, none if nothing is like it."""
+    import difflib  # only for a mistake
+
     by_folded = {candidate.lower(): candidate for candidate in known}
     return [by_folded[folded] for folded in difflib.get_close_matches(name.lower(), by_folded, n=3)]
 

@@ -82,9 +82,7 @@ def imported(path: Path) -> set[str]:
             target = [*base, *(node.module.split(".") if node.module else [])]
             names = [".".join([*target, alias.name]) for alias in node.names]
             is_package = (ROOT / Path(*target)).is_dir() if target else True
-            found |= {
-                name for name in names if is_package and exists(name)
-            } or {".".join(target)}
+            found |= {name for name in names if is_package and exists(name)} or {".".join(target)}
     return {name for name in found if name}
 
 

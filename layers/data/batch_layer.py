@@ -21,7 +21,7 @@ class BatchLayer(Layer):
 
     bottoms = (0, 0)
 
-    def open_source(self, tops: int, rng: np.random.Generator) -> BatchSource:
+    def open_source(self, tops: int, rng: "np.random.Generator") -> BatchSource:
         """The source that the layer's options describe, for so many tops; ``rng`` is the source's own."""
         raise NotImplementedError
 
@@ -70,6 +70,6 @@ class BatchLayer(Layer):
             self.fail(str(error))
 
 
-def own_generator(backend: Any) -> np.random.Generator:
+def own_generator(backend: Any) -> "np.random.Generator":
     """A generator for one layer alone: another thread may draw from it, and its state is the layer's."""
     return np.random.default_rng(int(backend.host_rng.integers(1 << 63)))

@@ -41,7 +41,7 @@ class Data(BatchLayer):
     type = "Data"
     tops = (1, 2)
 
-    def open_source(self, tops: int, rng: np.random.Generator) -> BatchSource:
+    def open_source(self, tops: int, rng: "np.random.Generator") -> BatchSource:
         param, transform = self.param.data_param, self.param.transform_param
         refuse_other_options("data_param", param, OPTIONS)
         if transform.force_color and transform.force_gray:

@@ -33,7 +33,7 @@ class HDF5Data(BatchLayer):
     type = "HDF5Data"
     tops = (1, None)
 
-    def open_source(self, tops: int, rng: np.random.Generator) -> BatchSource:
+    def open_source(self, tops: int, rng: "np.random.Generator") -> BatchSource:
         param = self.param.hdf5_data_param
         refuse_other_options("hdf5_data_param", param, OPTIONS)
         if self.param.HasField("transform_param"):
@@ -53,7 +53,7 @@ class RowSource(BatchSource):
         batch_size: int,
         shuffle: bool,
         dtype: Any,
-        rng: np.random.Generator,
+        rng: "np.random.Generator",
     ):
         if batch_size < 1:
             raise RecaffeError(f"batch_size is {batch_size}, expected 1 or more")

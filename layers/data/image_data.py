@@ -42,7 +42,7 @@ class ImageData(BatchLayer):
     type = "ImageData"
     tops = (1, 2)
 
-    def open_source(self, tops: int, rng: np.random.Generator) -> BatchSource:
+    def open_source(self, tops: int, rng: "np.random.Generator") -> BatchSource:
         param = self.param.image_data_param
         refuse_other_options("image_data_param", param, OPTIONS)
         if bool(param.new_height) != bool(param.new_width):

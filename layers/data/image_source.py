@@ -25,7 +25,7 @@ class ImageSource(BatchSource):
     A subclass gives ``next_record``, ``where`` and the state of what it reads.
     """
 
-    def __init__(self, batch_size: int, tops: int, transformer: Transformer, rng: np.random.Generator):
+    def __init__(self, batch_size: int, tops: int, transformer: Transformer, rng: "np.random.Generator"):
         if batch_size < 1:
             raise RecaffeError(f"batch_size is {batch_size}, expected 1 or more")
         self.batch_size, self.tops = batch_size, tops

@@ -14,7 +14,7 @@ class Order:
     The order of an epoch follows from one seed drawn from ``rng``, so the state is two integers.
     """
 
-    def __init__(self, count: int, shuffle: bool, rng: np.random.Generator):
+    def __init__(self, count: int, shuffle: bool, rng: "np.random.Generator"):
         self.count, self.shuffle, self._rng = count, shuffle, rng
         self.start_epoch()
 

@@ -27,7 +27,7 @@ class Transformer:
         mean_file: a BlobProto of the images' shape; mean_value: one value for all channels, or one each
     """
 
-    def __init__(self, param: TransformationParameter, phase: int, dtype: Any, rng: np.random.Generator):
+    def __init__(self, param: TransformationParameter, phase: int, dtype: Any, rng: "np.random.Generator"):
         refuse_other_options("transform_param", param, OPTIONS)
         self._training = phase == TRAIN
         self._rng = rng

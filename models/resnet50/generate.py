@@ -7,7 +7,7 @@ picture in its first convolution and in its shortcut.  Run it again after a chan
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-STAGES = ((2, 64, 3), (3, 128, 4), (4, 256, 6), (5, 512, 3))   # number, width, blocks
+STAGES = ((2, 64, 3), (3, 128, 4), (4, 256, 6), (5, 512, 3))  # number, width, blocks
 
 DATA = """layer {{
   name: "data"

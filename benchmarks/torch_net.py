@@ -76,7 +76,7 @@ class TorchNet(nn.Module):
         return nn.LocalResponseNorm(p.local_size, p.alpha, p.beta, p.k)
 
     def _dropout(self, layer):
-        return lambda x: F.dropout(x, layer.dropout_param.dropout_ratio, self.training, inplace=True)
+        return lambda x: F.dropout(x, layer.dropout_param.dropout_ratio, self.training)
 
     def _concat(self, layer):
         return lambda *xs: torch.cat(xs, layer.concat_param.axis)

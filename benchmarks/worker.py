@@ -33,6 +33,7 @@ def recaffe_iteration(name: str, mode: str) -> Callable[[], object]:
     )
     param.net_param.CopyFrom(training_net(name))
     solver = recaffe.get_solver(param)
+    solver.net.keeps_diffs = False  # as the command line trains
     solver.net.blobs["data"].data[...] = data
     solver.net.blobs["label"].data[...] = label
     return lambda: solver.step(1)

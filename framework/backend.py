@@ -29,6 +29,8 @@ class Backend:
 
     def __init__(self, seed: int | None = None):
         self.seed(seed)
+        self.free_arrays: list[Any] = []  # flat arrays that were given back
+
 
     def seed(self, seed: int | None) -> None:
         """Restart all random numbers; None takes a seed from the operating system."""
@@ -80,6 +82,13 @@ class Backend:
     def scratch(self, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
         """A buffer of ``shape`` whose contents are undefined; a later call with this name may reuse it."""
         return self.xp.empty(shape, dtype)
+
+    def take_array(self, size: int, dtype: Any) -> Any:
+        """A flat array of at least ``size`` values, whatever they are: the smallest that was given back, or a new one."""
+        fits = [i for i, array in enumerate(self.free_arrays) if array.size >= size and array.dtype == dtype]
+        if not fits:
+            return self.xp.empty(size, dtype)
+        return self.free_arrays.pop(min(fits, key=lambda i: self.free_arrays[i].size))
 
     def computing(self) -> Any:
         """A context for a stretch of computing, in which the backend owns the cores."""

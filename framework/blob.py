@@ -16,15 +16,16 @@ class Storage:
     """Flat memory that one or more blobs look at; taken on first use, zero at first.
 
     ``cleared`` stands for "all zero, not yet written": clearing a large gradient then costs nothing, and
-    what comes first is written in place of being added.
+    what comes first is written in place of being added.  ``released`` stands for "given back": a gradient inside a
+    net is needed for a short while only, and its memory then serves others.
     """
 
-    __slots__ = ("array", "backend", "cleared", "dtype", "size")
+    __slots__ = ("array", "backend", "cleared", "dtype", "released", "shared", "size")
 
     def __init__(self, backend: Backend, dtype: np.dtype, size: int):
         self.backend, self.dtype, self.size = backend, dtype, size
         self.array: Any = None
-        self.cleared = False
+        self.cleared = self.released = self.shared = False
 
     def view(self, shape: tuple[int, ...], count: int) -> Any:
         """The first ``count`` values as an array of ``shape``."""
@@ -73,6 +74,10 @@ class Blob:
     def diff(self) -> Any:
         """The gradient with respect to the values: an array of ``shape``."""
         if self._diff_view is None:
+            if self._diff.released:
+                raise RecaffeError(
+                    f"the gradient of blob {self.name!r} was not kept; set keeps_diffs = True on its net before"
+                )
             self._diff_view = self._diff.view(self.shape, self.count)
         if self._diff.cleared:
             self._diff.cleared = False
@@ -125,6 +130,22 @@ class Blob:
         self.shape, self.count = shape, count
         self._data_view = self._diff_view = None
 
+    def release_diff(self) -> None:
+        """Give the gradient's memory back for others to use, unless another blob looks at it too.
+
+        Reading the gradient is an error until ``expect_diff`` says that it will be written again.
+        """
+        storage = self._diff
+        if storage.array is not None and not storage.shared:
+            self._backend.free_arrays.append(storage.array)
+            storage.array, storage.released, self._diff_view = None, True, None
+
+    def expect_diff(self) -> None:
+        """Take memory for a gradient that will be written whole: what another blob has released, if it fits."""
+        storage = self._diff
+        if storage.array is None:
+            storage.array, storage.released = self._backend.take_array(storage.size, storage.dtype), False
+
     def reshape_like(self, other: "Blob") -> None:
         """Take the shape of ``other``."""
         self.reshape(*other.shape)
@@ -140,6 +161,7 @@ class Blob:
         self._check_shareable(other)
         if self._diff is not other._diff:
             self._diff, self._diff_view = other._diff, None
+            self._diff.shared = True
 
     def clear_diff(self) -> None:
         """Set the gradient to zero (without touching its memory yet)."""

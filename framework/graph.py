@@ -26,6 +26,7 @@ class Step:
     losses: list[tuple[float, Blob]]
     needs_backward: bool = False
     propagate_down: Sequence[bool] = ()
+    last_reads: Sequence[Blob] = ()  # tops whose gradient is not needed once this layer has run backward
     shapes: tuple[tuple[int, ...], ...] | None = None  # the bottoms' shapes at the last reshape
 
 
@@ -37,6 +38,7 @@ class Graph:
 
     def __init__(self, param: NetParameter, wheres: Sequence[str], phase: int, backend: Backend, dtype: Any):
         self.phase, self.backend, self.dtype = phase, backend, np.dtype(dtype)
+        self.keeps_diffs = True  # whether the gradients of all blobs can be read after a backward pass
         self.param = param
         self.name: str = param.name
         self.blobs: dict[str, Blob] = {}
@@ -70,7 +72,26 @@ class Graph:
         needs = plan.finish(self.layers, bottoms, tops, param.force_backward)
         for step, need in zip(self.steps, needs, strict=True):
             step.needs_backward, step.propagate_down = need.layer, need.bottoms
+        self._find_last_reads()
         self.outputs = sorted(available)  # the order in which Caffe numbers them
+
+    def _find_last_reads(self) -> None:
+        """Where the gradient of each inner blob is read last: in the backward of the layer that made the blob."""
+        written = [
+            blob
+            for step in self.steps
+            if step.needs_backward
+            for blob, asked in zip(step.bottom, step.propagate_down, strict=True)
+            if asked
+        ]
+        losses = [blob for step in self.steps for _, blob in step.losses]
+        for step in self.steps:
+            step.last_reads = [
+                blob
+                for blob in step.top
+                if not any(blob is other for other in (*step.bottom, *losses))
+                and any(blob is other for other in written)
+            ]
 
     def _add_tops(self, layer: Layer, available: dict[str, None]) -> list[str]:
         """Make the blobs of the layer's tops; gives their names."""
@@ -137,8 +158,17 @@ class Graph:
         """Run backward from layer number ``first`` down to ``last``."""
         with self.backend.computing():
             for step in self.steps[last : first + 1][::-1]:
-                if step.needs_backward:
+                if not step.needs_backward:
+                    continue
+                if self.keeps_diffs:
                     step.layer.backward(step.top, step.propagate_down, step.bottom)
+                    continue
+                for blob, asked in zip(step.bottom, step.propagate_down, strict=True):
+                    if asked:
+                        blob.expect_diff()
+                step.layer.backward(step.top, step.propagate_down, step.bottom)
+                for blob in step.last_reads:
+                    blob.release_diff()
 
     def forward_backward(self) -> float:
         """One forward and one backward pass; gives the loss."""

@@ -6,9 +6,10 @@ import re
 import numpy as np
 import pytest
 import recaffe
+from recaffe.framework.backend import CpuBackend
 from recaffe.framework.diagnostics import first_bad_blob
 from recaffe.framework.observer import Action, Observer
-from recaffe.framework.solver import load_solver_param
+from recaffe.framework.solver import Solver, load_solver_param
 from recaffe.framework.strict_backend import StrictBackend
 from recaffe.proto import SolverParameter, parse_text
 
@@ -231,12 +232,15 @@ def test_nets_in_all_their_fields(tmp_path, monkeypatch):
         assert [(one.name, one.phase) for one in solver.test_nets] == [(one, recaffe.TEST) for one in names]
 
 
-RULES = LAYERS + """
+RULES = (
+    LAYERS
+    + """
 layer { name: "train" type: "TanH" bottom: "y" top: "on_train" include { phase: TRAIN } }
 layer { name: "deep" type: "TanH" bottom: "y" top: "on_deep" include { min_level: 2 } }
 layer { name: "first" type: "TanH" bottom: "y" top: "on_first" include { stage: "first" } }
 layer { name: "own" type: "TanH" bottom: "y" top: "on_own" include { stage: "own" } }
 """
+)
 
 
 def test_states_are_merged():
@@ -468,3 +472,38 @@ def test_everything_stays_on_the_device(tmp_path, solver_type):
         results.append([backend.to_host(blob.data) for blob in solver.net.learnable_params])
     for ours, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-7)
+
+
+KEEPING = """
+base_lr: 0.1 lr_policy: "fixed" momentum: 0.9 max_iter: 3 random_seed: 1
+net_param {
+  layer { name: "x" type: "DummyData" top: "x" top: "t" dummy_data_param {
+    shape { dim: 4 dim: 3 dim: 6 dim: 6 } shape { dim: 4 dim: 2 }
+    data_filler { type: "gaussian" } data_filler { value: 1 } } }
+  layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
+    convolution_param { num_output: 3 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+  layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+  layer { name: "conv2" type: "Convolution" bottom: "conv" top: "conv2"
+    convolution_param { num_output: 3 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+  layer { name: "sum" type: "Eltwise" bottom: "conv" bottom: "conv2" top: "sum" }
+  layer { name: "flat" type: "Flatten" bottom: "sum" top: "flat" }
+  layer { name: "ip" type: "InnerProduct" bottom: "flat" top: "ip"
+    inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "ip" bottom: "t" top: "loss" }
+}
+"""
+
+
+def test_gradients_of_inner_blobs_share_memory_and_change_nothing():
+    keeping, sharing = (Solver(parse_text(KEEPING, SolverParameter), backend=CpuBackend()) for _ in range(2))
+    sharing.net.keeps_diffs = False
+    for solver in (keeping, sharing):
+        solver.step(3)
+    for ours, theirs in zip(sharing.net.learnable_params, keeping.net.learnable_params, strict=True):
+        np.testing.assert_array_equal(ours.data, theirs.data)
+    assert np.abs(keeping.net.blobs["conv2"].diff).max() > 0
+    with pytest.raises(recaffe.RecaffeError, match=r"'conv2' was not kept.*keeps_diffs"):
+        _ = sharing.net.blobs["conv2"].diff
+    kept = {id(blob._diff.array) for blob in keeping.net.blobs.values() if blob._diff.array is not None}
+    shared = {id(blob._diff.array) for blob in sharing.net.blobs.values() if blob._diff.array is not None}
+    assert len(shared) + len(sharing.backend.free_arrays) < len(kept)

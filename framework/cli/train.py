@@ -77,6 +77,7 @@ def train(
         if log_dir:
             stack.enter_context(logging_to_file(Path(log_dir) / "recaffe.log"))
         running = Solver(param, Path(solver).parent)
+        running.net.keeps_diffs = param.debug_info  # nobody else reads the gradients inside the net
         stack.callback(running.close)
         if not any(step.losses for step in running.net.steps):
             log.warning("the net to train, %r, has no loss: nothing will be learnt", running.net.name)

@@ -1,0 +1,118 @@
+"""Work on one number at a time, in one pass over memory; arrays of any shape, C-contiguous.
+
+A kernel that may overwrite its input has a second form for that: a compiled loop over two arrays that turn
+out to be the same one does not run in vectors.
+"""
+
+import numpy as np
+
+from .rows import compiled, unsigned
+
+GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+
+
+def relu_forward(backend, x, y, slope):
+    """y = max(x, 0) + slope * min(x, 0); y may be x."""
+    a, b = x.reshape(-1), y.reshape(-1)
+
+    def forward(start, stop):
+        if slope == 0:
+            np.maximum(a[start:stop], 0, out=b[start:stop])
+        elif x is y:
+            leak(b[start:stop], b.dtype.type(slope))
+        else:
+            choose(a[start:stop], a[start:stop], b[start:stop], b.dtype.type(slope))
+
+    backend.parallel(forward, x.size, x.size * 0.3)
+
+
+def relu_backward(backend, x, dy, dx, slope):
+    """dx = dy where x > 0, slope * dy elsewhere; dx may be dy."""
+    a, b, c = x.reshape(-1), dy.reshape(-1), dx.reshape(-1)
+
+    def backward(start, stop):
+        if dx is dy:
+            choose_in_place(a[start:stop], c[start:stop], c.dtype.type(slope))
+        else:
+            choose(a[start:stop], b[start:stop], c[start:stop], c.dtype.type(slope))
+
+    backend.parallel(backward, x.size, x.size * 0.4)
+
+
+def dropout_forward(backend, x, mask, y, ratio):
+    """mask: uniform numbers on entry, 0 where below ``ratio`` and else 1 / (1 - ratio) on exit; y = x * mask.
+
+    y may be x.
+    """
+    a, m, b = x.reshape(-1), mask.reshape(-1), y.reshape(-1)
+    ratio, scale = mask.dtype.type(ratio), mask.dtype.type(1 / (1 - ratio))
+
+    def forward(start, stop):
+        keep(m[start:stop], ratio, scale)
+        np.multiply(a[start:stop], m[start:stop], out=b[start:stop])
+
+    backend.parallel(forward, x.size, x.size * 0.5)
+
+
+def weighted_sum(backend, arrays, weights, out):
+    """out = weights[0] * arrays[0] + weights[1] * arrays[1] + ..., in this order; at least one array."""
+    flat, y = [array.reshape(-1) for array in arrays], out.reshape(-1)
+    plain_pair = len(arrays) == 2 and all(weight == 1 for weight in weights)
+
+    def add(start, stop):
+        if plain_pair:
+            np.add(flat[0][start:stop], flat[1][start:stop], out=y[start:stop])
+            return
+        np.multiply(flat[0][start:stop], weights[0], out=y[start:stop])
+        for array, weight in zip(flat[1:], weights[1:], strict=True):
+            add_scaled(array[start:stop], y.dtype.type(weight), y[start:stop])
+
+    backend.parallel(add, out.size, out.size * 0.3 * len(arrays))
+
+
+def uniform_numbers(backend, out, seed, position):
+    """out[i] = number ``position + i`` of the stream ``seed``, in [0, 1) with 24 bits; out is contiguous."""
+    flat = out.reshape(-1)
+    start_state = np.uint64((seed + position * int(GOLDEN_GAMMA)) & ((1 << 64) - 1))
+    backend.parallel(lambda start, stop: fill_uniform(flat, start_state, start, stop), out.size, out.size)
+
+
+@compiled
+def leak(y, slope):
+    for i in range(len(y)):
+        y[i] = y[i] if y[i] > 0 else slope * y[i]
+
+
+@compiled
+def choose(x, source, target, slope):
+    for i in range(len(target)):
+        target[i] = source[i] if x[i] > 0 else slope * source[i]
+
+
+@compiled
+def choose_in_place(x, target, slope):
+    for i in range(len(target)):
+        target[i] = target[i] if x[i] > 0 else slope * target[i]
+
+
+@compiled
+def keep(mask, ratio, scale):
+    for i in range(len(mask)):
+        mask[i] = scale if mask[i] >= ratio else mask.dtype.type(0)
+
+
+@compiled
+def add_scaled(source, factor, target):
+    for i in range(len(target)):
+        target[i] += factor * source[i]
+
+
+@compiled
+def fill_uniform(out, state, start, stop):
+    """SplitMix64 of state + (i + 1) * GOLDEN_GAMMA, the upper 24 bits."""
+    for i in range(unsigned(start), unsigned(stop)):
+        z = state + (i + unsigned(1)) * GOLDEN_GAMMA
+        z = (z ^ (z >> unsigned(30))) * unsigned(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> unsigned(27))) * unsigned(0x94D049BB133111EB)
+        z = (z ^ (z >> unsigned(31))) >> unsigned(40)
+        out[i] = np.float32(np.int32(z)) * np.float32(2.0**-24)

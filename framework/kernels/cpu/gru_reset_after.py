@@ -1,0 +1,105 @@
+"""The loops of ``ResetAfterCell``."""
+
+import numpy as np
+
+from ...fusable import fusables
+from .gru import gru_slopes, gru_state
+from .recurrent_steps import add_row, begin_step, marks, over_streams, place, scale_row, sigmoid_row, tanh_row
+from .row_product import add_row_product, pack_panels
+from .rows import compiled
+
+
+def gru_reset_after_forward(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states):
+    """``ResetAfterCell`` over all steps."""
+    if len(gates) == 1:  # not worth packing the weights
+        plain = fusables["gru_reset_after_forward"].plain
+        return plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
+    (W_h, b_h), step_marks = weights, marks(keep, mask, gates)
+    panels = pack_panels(W_h.T)
+
+    def streams(start, stop):
+        _forward(panels, b_h, bias, *step_marks, reverse, start, stop, gates, extra, states[0])
+
+    over_streams(backend, streams, gates, W_h)
+
+
+def gru_reset_after_backward(
+    backend, cell, weights, keep, mask, reverse, gates, extra, states, d_h, d_gates, d_extra, d_states
+):
+    """``ResetAfterCell`` over all steps, backwards."""
+    W_h, step_marks = weights[0], marks(keep, mask, gates)
+    panels = pack_panels(W_h)
+
+    def streams(start, stop):
+        _backward(
+            panels, *step_marks, reverse, start, stop, gates, extra, states[0], d_h, d_gates, d_extra, d_states[0]
+        )
+
+    over_streams(backend, streams, gates, W_h)
+
+
+@compiled
+def _forward(panels, b_h, bias, keep, mask, padded, reverse, start, stop, gates, extra, h):
+    T, _, H = extra.shape
+    h_before, product = np.empty((stop - start, H), gates.dtype), np.empty((stop - start, 3 * H), gates.dtype)
+    for s in range(T):
+        t, previous, after = place(s, T, reverse)
+        begin_step(keep[t], h[previous], bias, start, h_before, gates[t])
+        for m in range(stop - start):
+            product[m, : 2 * H] = gates[t, start + m, : 2 * H]
+            product[m, 2 * H :] = b_h
+        add_row_product(h_before, panels, product)
+        for n in range(start, stop):
+            gate, m = gates[t, n], n - start
+            gate[: 2 * H] = product[m, : 2 * H]
+            extra[t, n] = product[m, 2 * H :]
+            if padded and mask[t, n] == 0:
+                h[after, n] = h_before[m]
+                continue
+            sigmoid_row(gate[: 2 * H])
+            _add_products(gate[H : 2 * H], extra[t, n], gate[2 * H :])
+            tanh_row(gate[2 * H :])
+            gru_state(gate[:H], gate[2 * H :], h_before[m], h[after, n])
+
+
+@compiled
+def _add_products(x, y, out):
+    for j in range(len(x)):
+        out[j] += x[j] * y[j]
+
+
+@compiled
+def _backward(
+    panels, keep, mask, padded, reverse, start, stop, gates, extra, h, d_h, d_gates, d_extra, dh
+):  # fmt: skip
+    T, _, H = extra.shape
+    n_streams = stop - start
+    h_before, dh_before = np.empty((n_streams, H), gates.dtype), np.empty((n_streams, H), gates.dtype)
+    d_product = np.empty((n_streams, 3 * H), gates.dtype)
+    for s in range(T - 1, -1, -1):
+        t, previous, _ = place(s, T, reverse)
+        for n in range(start, stop):
+            m, gate, d = n - start, gates[t, n], d_gates[t, n]
+            add_row(d_h[t, n], dh[n])
+            if padded and mask[t, n] == 0:
+                d[:] = 0
+                d_extra[t, n] = 0
+                dh_before[m] = dh[n]
+            else:
+                scale_row(keep[t, n], h[previous, n], h_before[m])
+                gru_slopes(gate[:H], gate[2 * H :], h_before[m], dh[n], d[:H], d[2 * H :], dh_before[m])
+                _reset_slopes(gate[H : 2 * H], extra[t, n], d[2 * H :], d[H : 2 * H], d_extra[t, n])
+            d_product[m, : 2 * H] = d[: 2 * H]
+            d_product[m, 2 * H :] = d_extra[t, n]
+        add_row_product(d_product, panels, dh_before)
+        for n in range(start, stop):
+            scale_row(keep[t, n], dh_before[n - start], dh[n])
+
+
+@compiled
+def _reset_slopes(r, extra, d_candidate, dr, d_extra):
+    one = r.dtype.type(1)
+    for j in range(len(r)):
+        dr[j] = d_candidate[j] * extra[j] * r[j] * (one - r[j])
+    for j in range(len(r)):
+        d_extra[j] = d_candidate[j] * r[j]

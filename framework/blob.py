@@ -34,6 +34,33 @@ class Storage:
         return self.array[:count].reshape(shape)
 
 
+class Kept:
+    """The values that a blob has now, for a backward pass: copied only when a layer in place overwrites them."""
+
+    __slots__ = ("_blob", "_copy", "_memory")
+
+    def __init__(self, blob: "Blob"):
+        self._blob = blob
+        self._copy: Any = None
+        self._memory: Any = None
+
+    @property
+    def data(self) -> Any:
+        """The values, as an array of the blob's shape at that time."""
+        return self._blob.data if self._copy is None else self._copy
+
+    def save(self) -> None:
+        """Copy the values, now."""
+        blob = self._blob
+        self._memory = blob._backend.take_array(blob.count, blob.dtype)
+        self._copy = self._memory[: blob.count].reshape(blob.shape)
+        self._copy[...] = blob.data
+
+    def __del__(self) -> None:
+        if self._memory is not None:
+            self._blob._backend.free_arrays.append(self._memory)
+
+
 class Blob:
     """data and diff of one shape.
 
@@ -41,7 +68,7 @@ class Blob:
     ``share_data`` and ``share_diff`` let two blobs look at the same memory.
     """
 
-    __slots__ = ("_backend", "_data", "_data_view", "_diff", "_diff_view", "count", "dtype", "name", "shape")
+    __slots__ = ("_backend", "_data", "_data_view", "_diff", "_diff_view", "count", "dtype", "kept", "name", "shape")
 
     def __init__(
         self,
@@ -58,6 +85,7 @@ class Blob:
         self._data = self._diff = Storage(self._backend, self.dtype, 0)
         self._data_view: Any = None
         self._diff_view: Any = None
+        self.kept: Kept | None = None
         self.reshape(*shape)
 
     def __repr__(self) -> str:
@@ -129,6 +157,26 @@ class Blob:
             self._diff = Storage(self._backend, self.dtype, count)
         self.shape, self.count = shape, count
         self._data_view = self._diff_view = None
+
+    def keep(self) -> Kept:
+        """The values as they are now, for the backward pass; layers that keep the same values share one copy."""
+        if self.kept is None:
+            self.kept = Kept(self)
+        return self.kept
+
+    def keep_before_overwriting(self) -> Kept:
+        """As ``keep``, for the layer that will overwrite the values in place."""
+        kept = self.keep()
+        kept.save()
+        self.kept = None
+        return kept
+
+    def will_change(self, in_place: bool) -> None:
+        """A layer is about to write the values: those that are kept are saved first if it works in place."""
+        if self.kept is not None:
+            if in_place:
+                self.kept.save()
+            self.kept = None
 
     def release_diff(self) -> None:
         """Give the gradient's memory back for others to use, unless another blob looks at it too.

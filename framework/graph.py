@@ -72,6 +72,7 @@ class Graph:
         needs = plan.finish(self.layers, bottoms, tops, param.force_backward)
         for step, need in zip(self.steps, needs, strict=True):
             step.needs_backward, step.propagate_down = need.layer, need.bottoms
+            step.layer.needs_backward = need.layer
         self._find_last_reads()
         self.outputs = sorted(available)  # the order in which Caffe numbers them
 
@@ -149,6 +150,10 @@ class Graph:
                 shapes = tuple([blob.shape for blob in bottom])
                 if shapes != step.shapes or step.layer.reshape_every_pass:
                     _reshape(step, shapes)
+                if not step.layer.saves_kept:
+                    for blob in step.top:
+                        if blob.kept is not None:
+                            blob.will_change(in_place=any(blob is other for other in bottom))
                 step.layer.forward(bottom, step.top)
                 for weight, blob in step.losses:
                     loss = loss + weight * blob.data.sum()

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..proto import TRAIN, LayerParameter, parse_options
 from .backend import Backend, current_backend
-from .blob import Blob
+from .blob import Blob, Kept
 from .checks import canonical_axis
 from .errors import LayerError, RecaffeError, nearest
 from .filler import fill_values
@@ -18,12 +18,16 @@ from .filler import fill_values
 
 @dataclass(frozen=True)
 class LayerContext:
-    """What a layer is built in: backend, phase, dtype, and where its text stands (for messages)."""
+    """What a layer is built in: backend, phase, dtype, and where its text stands (for messages).
+
+    ``shared``: the parameters of the layer that this one is a copy of (for another time step), in place of new ones.
+    """
 
     backend: Backend
     phase: int = TRAIN
     dtype: Any = np.float32
     where: str = ""
+    shared: Sequence[Blob] = ()
 
 
 class Layer:
@@ -44,6 +48,7 @@ class Layer:
     bottoms_equal_tops: ClassVar[bool] = False
     auto_tops: ClassVar[bool] = False  # missing tops are added without a name, as for losses
     in_place: ClassVar[bool] = False  # whether a top may be its bottom's blob
+    saves_kept: ClassVar[bool] = False  # in place, its forward calls Blob.keep_before_overwriting itself
     reshape_every_pass: ClassVar[bool] = False  # reshape may depend on more than the bottoms' shapes
     options_type: ClassVar[type | None] = None
     options_name: ClassVar[str | None] = None
@@ -61,6 +66,7 @@ class Layer:
         self.blobs: list[Blob] = []
         self.param_propagate_down: list[bool] = []
         self.loss_weights: list[float] = []
+        self.needs_backward = True  # whether the net will run backward through this layer
         self.options: Any = self._read_options()
 
     def __repr__(self) -> str:
@@ -107,8 +113,12 @@ class Layer:
 
     def add_blob(self, name: str, shape: Sequence[int], filler: Any = None) -> Blob:
         """Add a parameter, with the values that the layer's own text carries, else drawn by ``filler``."""
-        blob = Blob(shape, self.dtype, self.backend, f"{self.name}.{name}")
         index = len(self.blobs)
+        if index < len(self.context.shared):
+            self.blobs.append(self.context.shared[index])
+            self.param_propagate_down.append(True)
+            return self.blobs[index]
+        blob = Blob(shape, self.dtype, self.backend, f"{self.name}.{name}")
         if index < len(self.param.blobs):
             from ..proto import blob_to_array
 
@@ -127,6 +137,15 @@ class Layer:
         self.blobs.append(blob)
         self.param_propagate_down.append(True)
         return blob
+
+    def keep(self, blob: Blob, overwriting: bool = False) -> Blob | Kept:
+        """What has the values of ``blob`` in ``data`` still when backward runs, whoever works on the blob in place.
+
+        ``overwriting``: this layer is about to overwrite them itself.
+        """
+        if not self.needs_backward:
+            return blob
+        return blob.keep_before_overwriting() if overwriting else blob.keep()
 
     def axis(self, axis: int, bottom: Blob) -> int:
         """``axis`` of ``bottom`` counted from the front; an error names the layer."""

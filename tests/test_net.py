@@ -1,5 +1,7 @@
 """Net: pycaffe's names, passes from one layer to another, shapes that change, shared parameters, and mistakes."""
 
+import re
+
 import numpy as np
 import pytest
 import recaffe
@@ -375,3 +377,50 @@ def test_layers_keep_their_state_through_the_net(monkeypatch):
     other = make_net(INPUT + 'layer { name: "n" type: "TestCounter" top: "n" }')
     other.set_state(state)
     assert other.forward()["n"] == 3
+
+
+KEEPING = """
+layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 dim: 3 dim: 2 dim: 5 } } }
+layer { name: "conv" type: "Convolution" bottom: "x" top: "y" convolution_param { num_output: 3 kernel_size: 1
+  weight_filler { type: "xavier" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "y" top: "BN" }
+layer { name: "scale" type: "Scale" bottom: "BN" top: "SCALE" scale_param { bias_term: true } }
+layer { name: "relu" type: "ReLU" bottom: "SCALE" top: "RELU" }
+layer { name: "bn2" type: "BatchNorm" bottom: "RELU" top: "BN2" }
+layer { name: "tanh" type: "TanH" bottom: "BN2" top: "TANH" }
+layer { name: "sigmoid" type: "Sigmoid" bottom: "TANH" top: "SIGMOID" }
+layer { name: "elu" type: "ELU" bottom: "SIGMOID" top: "ELUS" }
+layer { name: "abs" type: "AbsVal" bottom: "ELUS" top: "ABS" }
+layer { name: "swish" type: "Swish" bottom: "ABS" top: "SWISH" }
+layer { name: "power" type: "Power" bottom: "SWISH" top: "POWER" power_param { power: 2 } }
+layer { name: "dropout" type: "Dropout" bottom: "POWER" top: "DROPOUT" }
+layer { name: "softmax" type: "Softmax" bottom: "DROPOUT" top: "SOFTMAX" }
+layer { name: "mvn" type: "MVN" bottom: "SOFTMAX" top: "MVNS" }
+layer { name: "exp" type: "Exp" bottom: "MVNS" top: "EXP" }
+layer { name: "bnll" type: "BNLL" bottom: "EXP" top: "BNLLS" }
+layer { name: "last" type: "Scale" bottom: "BNLLS" top: "LAST" }
+"""
+IN_PLACE = dict.fromkeys(re.findall(r'top: "([A-Z0-9]+)"', KEEPING), "y")
+APART = {name: name.lower() for name in IN_PLACE}
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_values_kept_for_backward_survive_layers_in_place(passes):
+    """In place and out of place give the same gradients, also where several layers keep and overwrite the same blob."""
+    results = []
+    for names in (IN_PLACE, APART):
+        text = KEEPING
+        for name in sorted(names, key=len, reverse=True):
+            text = text.replace(f'"{name}"', f'"{names[name]}"')
+        recaffe.set_random_seed(1)
+        net = recaffe.Net(parse_net("force_backward: true " + text), recaffe.TRAIN, dtype=np.float64)
+        random = np.random.default_rng(2)
+        for _ in range(passes):
+            net.blobs["x"].data[...] = random.standard_normal(net.blobs["x"].shape)
+            net.clear_param_diffs()
+            net.forward()
+            net.blobs[names["LAST"]].diff[...] = random.standard_normal(net.blobs["x"].shape)
+            net.backward()
+        results.append([net.blobs["x"].diff.copy(), *(blob.diff.copy() for blob in net.learnable_params)])
+    for in_place, apart in zip(*results, strict=True):
+        np.testing.assert_allclose(in_place, apart, rtol=1e-9, atol=1e-12)

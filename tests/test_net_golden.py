@@ -16,6 +16,7 @@ class Case:
     """A net with what Caffe made of it."""
 
     def __init__(self, name: str):
+        self.name = name
         path = Path(GOLDEN / "nets" / f"{name}.prototxt")
         with np.load(path.with_suffix(".npz")) as stored:
             self.arrays = {key: stored[key] for key in stored.files if key != "meta"}
@@ -51,6 +52,11 @@ def test_who_runs_backward(case):
     assert [step.needs_backward for step in case.net.steps] == [forced or need for need in case.meta["needs_backward"]]
 
 
+# Layers that read their own values in backward work in place one after the other: Caffe's read those of the last.
+# tests/test_net.py compares such nets with the same layers out of place.
+WRONG_GRADIENTS_IN_CAFFE = {"in_place_chain"}
+
+
 def test_values_and_gradients(case):
     net = case.net
     for name, values in case.items("in"):
@@ -64,6 +70,8 @@ def test_values_and_gradients(case):
     net.backward()
     for name, values in case.items("out"):
         assert_close(net.blobs[name].data, values, what=f"data of {name}")
+    if case.name in WRONG_GRADIENTS_IN_CAFFE:
+        return
     for name, values in case.items("diff"):
         assert_close(net.blobs[name].diff, values, what=f"diff of {name}")
     for (layer, i), values in case.items("param_diff"):

@@ -21,8 +21,9 @@ class BNLL(NeuronLayer):
 
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         self.xp.logaddexp(bottom[0].data, 0, out=top[0].data)
+        self.y = self.keep(top[0])
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         if propagate_down[0]:
-            slope = -self.xp.expm1(-top[0].data)
+            slope = -self.xp.expm1(-self.y.data)
             self.xp.multiply(top[0].diff, slope, out=bottom[0].diff)

@@ -35,8 +35,9 @@ class ELU(NeuronLayer):
         below = self.alpha * self.xp.expm1(self.xp.minimum(x, 0))
         self.xp.maximum(x, 0, out=top[0].data)
         top[0].data[...] += below
+        self.x, self.y = self.keep(bottom[0]), self.keep(top[0])  # in place both are y, which tells the sign of x
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         if propagate_down[0]:
-            slope = self.xp.where(bottom[0].data > 0, 1, top[0].data + self.alpha)
+            slope = self.xp.where(self.x.data > 0, 1, self.y.data + self.alpha)
             self.xp.multiply(top[0].diff, slope, out=bottom[0].diff)

@@ -34,11 +34,12 @@ class Exp(NeuronLayer):
         self.xp.multiply(bottom[0].data, self.scale, out=y)
         self.xp.exp(y, out=y)
         y *= self.factor
+        self.y = self.keep(top[0])
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         if propagate_down[0]:
             dx = bottom[0].diff
-            self.xp.multiply(top[0].diff, top[0].data, out=dx)
+            self.xp.multiply(top[0].diff, self.y.data, out=dx)
             dx *= self.scale
 
 

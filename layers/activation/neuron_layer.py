@@ -16,21 +16,15 @@ class NeuronLayer(Layer):
 
     bottoms, tops = (1, 1), (1, 1)
     in_place = True
-    _kept: Any = None
 
     def reshape(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         top[0].reshape(*bottom[0].shape)
 
     def input(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> Any:
         """The values of bottom[0], which backward will find again."""
-        x = bottom[0].data
-        if bottom[0] is top[0]:
-            if self._kept is None or self._kept.shape != x.shape:
-                self._kept = self.xp.empty_like(x)
-            self.xp.copyto(self._kept, x)
-            return self._kept
-        return x
+        self.kept = self.keep(bottom[0], overwriting=bottom[0] is top[0])
+        return self.kept.data
 
     def kept_input(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> Any:
         """The values of bottom[0] at the last forward pass."""
-        return self._kept if bottom[0] is top[0] else bottom[0].data
+        return self.kept.data

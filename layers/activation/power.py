@@ -33,7 +33,7 @@ class Power(NeuronLayer):
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         if not propagate_down[0]:
             return
-        if self.power == 1 or self.scale * self.power == 0:     # the slope is the same everywhere, even at 0
+        if self.power == 1 or self.scale * self.power == 0:  # the slope is the same everywhere, even at 0
             self.xp.multiply(top[0].diff, self.scale * self.power, out=bottom[0].diff)
         else:
             slope = self._base(self.kept_input(bottom, top)) ** (self.power - 1)

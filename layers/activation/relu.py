@@ -36,10 +36,11 @@ class ReLU(NeuronLayer):
 
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         relu_forward(self.backend, bottom[0].data, top[0].data, self.slope)
+        self.x = self.keep(bottom[0])  # in place this is y, which tells the sign of x
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         if propagate_down[0]:
-            relu_backward(self.backend, bottom[0].data, top[0].diff, bottom[0].diff, self.slope)
+            relu_backward(self.backend, self.x.data, top[0].diff, bottom[0].diff, self.slope)
 
 
 @fusable

@@ -11,7 +11,12 @@ from ..fork_options import refuse_fork_options
 from .neuron_layer import NeuronLayer
 
 FORK_OPTIONS = (
-    "class_weight", "cutting_point", "hard_mining_label", "hard_ratio", "label_smooth_factor", "normalize_type",
+    "class_weight",
+    "cutting_point",
+    "hard_mining_label",
+    "hard_ratio",
+    "label_smooth_factor",
+    "normalize_type",
 )
 
 
@@ -39,10 +44,11 @@ class Softmax(NeuronLayer):
 
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         softmax_forward(self.backend, bottom[0].data.reshape(self.rows), top[0].data.reshape(self.rows))
+        self.y = self.keep(top[0])
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         if propagate_down[0]:
-            y, dy, dx = (array.reshape(self.rows) for array in (top[0].data, top[0].diff, bottom[0].diff))
+            y, dy, dx = (array.reshape(self.rows) for array in (self.y.data, top[0].diff, bottom[0].diff))
             softmax_backward(self.backend, y, dy, dx)
 
 
@@ -60,7 +66,7 @@ def around_axis(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 def softmax_forward(backend: Any, x: Any, y: Any) -> None:
     """y = softmax(x) over axis 1; x, y (O, C, I); y may be x."""
     xp = backend.xp
-    xp.subtract(x, x.max(axis=1, keepdims=True), out=y)     # the largest becomes 0: exp cannot overflow
+    xp.subtract(x, x.max(axis=1, keepdims=True), out=y)  # the largest becomes 0: exp cannot overflow
     xp.exp(y, out=y)
     y /= y.sum(axis=1, keepdims=True)
 

@@ -37,9 +37,10 @@ class Swish(NeuronLayer):
         self.xp.multiply(x, self.beta, out=self.s)
         sigmoid_forward(self.backend, self.s, self.s)
         self.xp.multiply(x, self.s, out=top[0].data)
+        self.y = self.keep(top[0])
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         if propagate_down[0]:
-            scaled = self.beta * top[0].data
+            scaled = self.beta * self.y.data
             slope = scaled + self.s * (1 - scaled)
             self.xp.multiply(top[0].diff, slope, out=bottom[0].diff)

@@ -23,10 +23,11 @@ class TanH(NeuronLayer):
 
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         tanh_forward(self.backend, bottom[0].data, top[0].data)
+        self.y = self.keep(top[0])
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         if propagate_down[0]:
-            tanh_backward(self.backend, top[0].data, top[0].diff, bottom[0].diff)
+            tanh_backward(self.backend, self.y.data, top[0].diff, bottom[0].diff)
 
 
 @fusable

@@ -12,14 +12,17 @@ from . import (
     flatten,
     inner_product,
     parameter,
+    permute,
     python,
     reduction,
     reshape,
+    reverse,
     scale,
     silence,
     slice,
     split,
     tile,
+    transpose,
 )
 
 __all__ = [
@@ -34,12 +37,15 @@ __all__ = [
     "flatten",
     "inner_product",
     "parameter",
+    "permute",
     "python",
     "reduction",
     "reshape",
+    "reverse",
     "scale",
     "silence",
     "slice",
     "split",
     "tile",
+    "transpose",
 ]

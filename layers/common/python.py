@@ -44,8 +44,8 @@ class PythonLayer(Layer):
         super().__init__(param, context)
         self.user: Layer = find_class(self)(param, self.context)
         self.blobs = self.user.blobs = ParameterList(self.user)
-        self.user.param_str = param.python_param.param_str              # type: ignore[attr-defined]
-        self.user.param_str_ = param.python_param.param_str             # type: ignore[attr-defined]  # its first name
+        self.user.param_str = param.python_param.param_str  # type: ignore[attr-defined]
+        self.user.param_str_ = param.python_param.param_str  # type: ignore[attr-defined]  # its first name
 
     def layer_setup(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         getattr(self.user, "setup", self.user.layer_setup)(bottom, top)
@@ -101,7 +101,7 @@ def find_class(layer: PythonLayer) -> type[Layer]:
         module = import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise       # a fault inside the user's module
+            raise  # a fault inside the user's module
         layer.fail(
             f"there is no module {error.name!r} in the current folder ({folder}) nor on Python's path:"
             f" {', '.join(path for path in sys.path if path not in ('', folder))}"

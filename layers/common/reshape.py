@@ -63,6 +63,5 @@ class Reshape(ReshapingLayer):
 
     def _fail_count(self, bottom: Blob) -> None:
         self.fail(
-            f"bottom {bottom.name!r} of shape {bottom.shape} has {bottom.count} values:"
-            f" shape {self.sizes} does not fit"
+            f"bottom {bottom.name!r} of shape {bottom.shape} has {bottom.count} values: shape {self.sizes} does not fit"
         )

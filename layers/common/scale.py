@@ -27,6 +27,7 @@ class Scale(Layer):
     type = "Scale"
     bottoms, tops = (1, 2), (1, 1)
     in_place = True
+    saves_kept = True
 
     def layer_setup(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         param = self.param.scale_param
@@ -45,19 +46,17 @@ class Scale(Layer):
         if self.bias is not None and self.bias.shape != scale.shape:
             self.fail(f"bottom {scale.name!r} has shape {scale.shape} now, but the bias has {self.bias.shape}")
         top[0].reshape_like(bottom[0])
-        self.x = self.xp.empty(self.parts, self.dtype) if top[0] is bottom[0] else None
 
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         scale = bottom[1] if len(bottom) > 1 else self.blobs[0]
         x, y = bottom[0].data.reshape(self.parts), top[0].data.reshape(self.parts)
-        if self.x is not None:
-            self.x[...] = x
+        self.x = self.keep(bottom[0], overwriting=top[0] is bottom[0])
         bias = None if self.bias is None else self.bias.data.reshape(-1)
         scale_channels(self.backend, x, scale.data.reshape(-1), bias, y)
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         scale = bottom[1] if len(bottom) > 1 else self.blobs[0]
-        x = bottom[0].data.reshape(self.parts) if self.x is None else self.x
+        x = self.x.data.reshape(self.parts)
         dy = top[0].diff.reshape(self.parts)
 
         def scale_gradient(out: Any) -> None:

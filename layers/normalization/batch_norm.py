@@ -36,23 +36,19 @@ def batch_norm_forward(backend: Any, x: Any, mean: Any, inverse_std: Any, out: A
 
 
 @fusable
-def batch_norm_backward(backend: Any, x: Any, mean: Any, inverse_std: Any, dy: Any, dx: Any) -> None:
-    """dx = inverse_std * (dy - mean(dy) - x_hat * mean(dy * x_hat)), x_hat = (x - mean) * inverse_std.
-
-    Means are over n and p of (N, C, P); dx may be dy.
-    """
+def batch_norm_backward(backend: Any, y: Any, inverse_std: Any, dy: Any, dx: Any) -> None:
+    """dx = inverse_std * (dy - mean(dy) - y * mean(dy * y)); means are over n and p of (N, C, P); dx may be dy."""
     xp = backend.xp
-    count = x.shape[0] * x.shape[2]
-    x_hat = backend.scratch("batch_norm.x_hat", x.shape, x.dtype)
-    batch_norm_forward(backend, x, mean, inverse_std, x_hat)
-    dy_mean, dot_mean = xp.empty_like(mean), xp.empty_like(mean)
+    count = y.shape[0] * y.shape[2]
+    dy_mean, dot_mean = xp.empty_like(inverse_std), xp.empty_like(inverse_std)
     channel_sums(backend, dy, dy_mean)
-    channel_dots(backend, dy, x_hat, dot_mean)
+    channel_dots(backend, dy, y, dot_mean)
     dy_mean /= count
     dot_mean /= count
-    x_hat *= dot_mean[:, None]
-    x_hat += dy_mean[:, None]
-    xp.subtract(dy, x_hat, out=dx)
+    through = backend.scratch("batch_norm.through", y.shape, y.dtype)
+    xp.multiply(y, dot_mean[:, None], out=through)
+    through += dy_mean[:, None]
+    xp.subtract(dy, through, out=dx)
     dx *= inverse_std[:, None]
 
 
@@ -61,6 +57,7 @@ class BatchNorm(Layer):
     """y = (x - mean) / sqrt(variance + eps), with the mean and variance of each channel
 
     Ioffe and Szegedy, "Batch normalization", ICML 2015; the learnt scale and shift are a Scale layer after it.
+    In TRAIN, dx = (dy - mean(dy) - y mean(dy y)) / sqrt(variance + eps).
     In TRAIN they are those of the batch, and running sums of them are kept: at each forward pass, with
     f = moving_average_fraction and m values per channel,
     mean_sum = f mean_sum + mean, variance_sum = f variance_sum + variance m / (m - 1), factor = f factor + 1.
@@ -112,9 +109,6 @@ class BatchNorm(Layer):
             self.fail(f"bottom {bottom[0].name!r} has shape {shape}, expected {self.channels} channels")
         top[0].reshape_like(bottom[0])
         self.shape = (shape[0], channels, bottom[0].count // max(1, shape[0] * channels))
-        self.works_in_place = top[0] is bottom[0]
-        if self.works_in_place and not self.uses_global:
-            self.x = self.xp.empty(self.shape, self.dtype)
 
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         x, y = bottom[0].data.reshape(self.shape), top[0].data.reshape(self.shape)
@@ -125,14 +119,13 @@ class BatchNorm(Layer):
             self.xp.multiply(self.mean_sum.data, inverse, out=self.mean)
             self.xp.multiply(self.variance_sum.data, inverse, out=variance)
         else:
-            if self.works_in_place:
-                self.x[...] = x
             batch_norm_statistics(self.backend, x, self.mean, variance)
             self._add_to_sums(variance)
         variance += self.eps
         self.xp.sqrt(variance, out=variance)
         self.xp.reciprocal(variance, out=self.inverse_std)
         batch_norm_forward(self.backend, x, self.mean, self.inverse_std, y)
+        self.kept = self.keep(top[0])
 
     def _add_to_sums(self, variance: Any) -> None:
         count = self.shape[0] * self.shape[2]
@@ -152,5 +145,5 @@ class BatchNorm(Layer):
         if self.uses_global:
             self.xp.multiply(dy, self.inverse_std[:, None], out=dx)
         else:
-            x = self.x if self.works_in_place else bottom[0].data.reshape(self.shape)
-            batch_norm_backward(self.backend, x, self.mean, self.inverse_std, dy, dx)
+            y = self.kept.data.reshape(self.shape)
+            batch_norm_backward(self.backend, y, self.inverse_std, dy, dx)

@@ -45,6 +45,7 @@ class MVN(Layer):
         if self.divides:
             self.deviation = self.xp.sqrt((y * y).mean(axis=1, keepdims=True))
             y /= self.deviation + self.eps
+        self.y = self.keep(top[0])
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         if not propagate_down[0]:
@@ -53,8 +54,8 @@ class MVN(Layer):
         if not self.divides:
             self.xp.subtract(dy, dy.mean(axis=1, keepdims=True), out=dx)
             return
-        y = top[0].data.reshape(self.rows)
-        tiny = self.xp.finfo(self.dtype).tiny       # where s is 0, so is y
+        y = self.y.data.reshape(self.rows)
+        tiny = self.xp.finfo(self.dtype).tiny  # where s is 0, so is y
         pull = (dy * y).mean(axis=1, keepdims=True) * (1 + self.eps / self.xp.maximum(self.deviation, tiny))
         self.xp.subtract(dy, dy.mean(axis=1, keepdims=True) + y * pull, out=dx)
         dx /= self.deviation + self.eps

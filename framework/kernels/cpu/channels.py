@@ -36,22 +36,19 @@ def batch_norm_forward(backend, x, mean, inverse_std, out):
     _scale(backend, x, mean, inverse_std, np.zeros_like(mean), out)
 
 
-def batch_norm_backward(backend, x, mean, inverse_std, dy, dx):
-    """dx = inverse_std * (dy - mean(dy) - x_hat * mean(dy * x_hat)), x_hat = (x - mean) * inverse_std.
-
-    Means are over n and p of (N, C, P); dx may be dy.
-    """
-    N, C, P = x.shape
-    flat_x, flat_dy, flat_dx = x.reshape(-1), dy.reshape(-1), dx.reshape(-1)
+def batch_norm_backward(backend, y, inverse_std, dy, dx):
+    """dx = inverse_std * (dy - mean(dy) - y * mean(dy * y)); means are over n and p of (N, C, P); dx may be dy."""
+    N, C, P = y.shape
+    flat_y, flat_dy, flat_dx = y.reshape(-1), dy.reshape(-1), dx.reshape(-1)
     in_place = _same_memory(dx, dy)
 
     def backward(start, stop):
         if in_place:
-            normalize_slopes_in_place(flat_x, mean, inverse_std, flat_dx, N, C, P, start, stop)
+            normalize_slopes_in_place(flat_y, inverse_std, flat_dx, N, C, P, start, stop)
         else:
-            normalize_slopes(flat_x, mean, inverse_std, flat_dy, flat_dx, N, C, P, start, stop)
+            normalize_slopes(flat_y, inverse_std, flat_dy, flat_dx, N, C, P, start, stop)
 
-    backend.parallel(backward, C, x.size * 1.2)
+    backend.parallel(backward, C, y.size * 1.2)
 
 
 def _scale(backend, x, shift, scale, bias, out):
@@ -138,41 +135,41 @@ def shift_and_scale_in_place(x, channels, positions, start, stop, shift, scale, 
 
 
 @summing
-def slope_sums(x, middle, factor, dy, images, channels, positions, c):
-    """The sums of dy and of dy * x_hat over a channel."""
+def slope_sums(y, dy, images, channels, positions, c):
+    """The sums of dy and of dy * y over a channel."""
     sum_dy, sum_dot = 0.0, 0.0
     for n in range(images):
         row = (n * channels + c) * positions
-        part_dy, part_dot = x.dtype.type(0), x.dtype.type(0)
+        part_dy, part_dot = y.dtype.type(0), y.dtype.type(0)
         for p in range(unsigned(row), unsigned(row + positions)):
             part_dy += dy[p]
-            part_dot += dy[p] * ((x[p] - middle) * factor)
+            part_dot += dy[p] * y[p]
         sum_dy += part_dy
         sum_dot += part_dot
     return sum_dy, sum_dot
 
 
 @compiled
-def normalize_slopes(x, mean, inverse_std, dy, dx, images, channels, positions, start, stop):
+def normalize_slopes(y, inverse_std, dy, dx, images, channels, positions, start, stop):
     for c in range(start, stop):
-        middle, factor = mean[c], inverse_std[c]
-        sum_dy, sum_dot = slope_sums(x, middle, factor, dy, images, channels, positions, c)
-        mean_dy = x.dtype.type(sum_dy / (images * positions))
-        mean_dot = x.dtype.type(sum_dot / (images * positions))
+        factor = inverse_std[c]
+        sum_dy, sum_dot = slope_sums(y, dy, images, channels, positions, c)
+        mean_dy = y.dtype.type(sum_dy / (images * positions))
+        mean_dot = y.dtype.type(sum_dot / (images * positions))
         for n in range(images):
             row = (n * channels + c) * positions
             for p in range(unsigned(row), unsigned(row + positions)):
-                dx[p] = factor * (dy[p] - mean_dy - (x[p] - middle) * factor * mean_dot)
+                dx[p] = factor * (dy[p] - mean_dy - y[p] * mean_dot)
 
 
 @compiled
-def normalize_slopes_in_place(x, mean, inverse_std, dx, images, channels, positions, start, stop):
+def normalize_slopes_in_place(y, inverse_std, dx, images, channels, positions, start, stop):
     for c in range(start, stop):
-        middle, factor = mean[c], inverse_std[c]
-        sum_dy, sum_dot = slope_sums(x, middle, factor, dx, images, channels, positions, c)
-        mean_dy = x.dtype.type(sum_dy / (images * positions))
-        mean_dot = x.dtype.type(sum_dot / (images * positions))
+        factor = inverse_std[c]
+        sum_dy, sum_dot = slope_sums(y, dx, images, channels, positions, c)
+        mean_dy = y.dtype.type(sum_dy / (images * positions))
+        mean_dot = y.dtype.type(sum_dot / (images * positions))
         for n in range(images):
             row = (n * channels + c) * positions
             for p in range(unsigned(row), unsigned(row + positions)):
-                dx[p] = factor * (dx[p] - mean_dy - (x[p] - middle) * factor * mean_dot)
+                dx[p] = factor * (dx[p] - mean_dy - y[p] * mean_dot)

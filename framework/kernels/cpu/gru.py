@@ -21,7 +21,8 @@ from .rows import compiled
 def gru_forward(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states):
     """``GRUCell`` over all steps."""
     if len(gates) == 1:  # not worth packing the weights
-        return fusables["gru_forward"].plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
+        fusables["gru_forward"].plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
+        return
     W_h, H, step_marks = weights[0], extra.shape[2], marks(keep, mask, gates)
     zr_panels, candidate_panels = pack_panels(W_h[: 2 * H].T), pack_panels(W_h[2 * H :].T)
 

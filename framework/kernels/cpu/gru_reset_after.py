@@ -13,7 +13,8 @@ def gru_reset_after_forward(backend, cell, bias, weights, keep, mask, reverse, g
     """``ResetAfterCell`` over all steps."""
     if len(gates) == 1:  # not worth packing the weights
         plain = fusables["gru_reset_after_forward"].plain
-        return plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
+        plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
+        return
     (W_h, b_h), step_marks = weights, marks(keep, mask, gates)
     panels = pack_panels(W_h.T)
 

@@ -12,7 +12,8 @@ from .tanh import tanh
 def lstm_forward(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states):
     """``LSTMCell`` over all steps."""
     if len(gates) == 1:  # not worth packing the weights
-        return fusables["lstm_forward"].plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
+        fusables["lstm_forward"].plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
+        return
     panels, step_marks = pack_panels(weights[0].T), marks(keep, mask, gates)
 
     def streams(start, stop):

@@ -13,7 +13,8 @@ _RELU, _SIGMOID = 1, 2  # RecurrentParameter.Nonlinearity
 def rnn_forward(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states):
     """``RNNCell`` over all steps."""
     if len(gates) == 1:  # not worth packing the weights
-        return fusables["rnn_forward"].plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
+        fusables["rnn_forward"].plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
+        return
     panels, step_marks, f = pack_panels(weights[0].T), marks(keep, mask, gates), cell.nonlinearity
 
     def streams(start, stop):

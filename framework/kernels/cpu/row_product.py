@@ -35,7 +35,7 @@ def _row_tile(rows):
 
     @intrinsic
     def tile(typing_context, a, first, a_step, panel, out, place, out_step):
-        """out[place + r out_step + j] += sum over k of a[first + r a_step + k] panel[k, j], counted from the first value."""
+        """out[place + r out_step + j] += sum over k of a[first + r a_step + k] panel[k, j], all flat but panel."""
         signature = types.void(a, first, a_step, panel, out, place, out_step)
 
         def generate(context, builder, signature, arguments):

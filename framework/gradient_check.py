@@ -130,6 +130,7 @@ def net_objective(net: Net, seed: int) -> Objective:
     state, numbers = net.get_state(), net.backend.random_state()
 
     def forward() -> None:
+        net.reset_states()
         net.set_state(state)
         net.backend.set_random_state(numbers)
         net.forward_from_to(0, len(net.steps) - 1)

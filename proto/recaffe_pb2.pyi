@@ -179,7 +179,7 @@ class FillerParameter(_message.Message):
     def __init__(self, type: _Optional[str] = ..., value: _Optional[float] = ..., min: _Optional[float] = ..., max: _Optional[float] = ..., mean: _Optional[float] = ..., std: _Optional[float] = ..., sparse: _Optional[int] = ..., variance_norm: _Optional[_Union[FillerParameter.VarianceNorm, str]] = ..., diag_val: _Optional[_Iterable[float]] = ..., msra_coeff: _Optional[float] = ..., alpha: _Optional[float] = ..., file: _Optional[str] = ..., scale: _Optional[float] = ...) -> None: ...
 
 class SolverParameter(_message.Message):
-    __slots__ = ("net", "net_param", "train_net", "test_net", "train_net_param", "test_net_param", "train_state", "test_state", "test_iter", "test_interval", "test_compute_loss", "test_initialization", "base_lr", "display", "average_loss", "max_iter", "iter_size", "lr_policy", "gamma", "power", "momentum", "weight_decay", "regularization_type", "stepsize", "stepvalue", "clip_gradients", "snapshot", "snapshot_prefix", "snapshot_diff", "snapshot_format", "solver_mode", "device_id", "random_seed", "type", "delta", "momentum2", "rms_decay", "debug_info", "snapshot_after_train", "solver_type", "layer_wise_reduce", "weights", "warmup_iter", "warmup_start_lr", "min_lr", "plateau_winsize", "show_per_class_result", "disabled_update", "engine", "stagelr", "stageiter", "test_offset", "eval_type", "ap_version", "clamp_weights_lower", "clamp_weights_upper", "clip_weights", "local_lr_auto", "gan_solver", "local_gw_ratio")
+    __slots__ = ("net", "net_param", "train_net", "test_net", "train_net_param", "test_net_param", "train_state", "test_state", "test_iter", "test_interval", "test_compute_loss", "test_initialization", "base_lr", "display", "average_loss", "max_iter", "iter_size", "lr_policy", "gamma", "power", "momentum", "weight_decay", "regularization_type", "stepsize", "stepvalue", "clip_gradients", "snapshot", "snapshot_prefix", "snapshot_diff", "snapshot_format", "solver_mode", "device_id", "random_seed", "type", "delta", "momentum2", "rms_decay", "debug_info", "snapshot_after_train", "solver_type", "layer_wise_reduce", "weights", "warmup_iter", "warmup_start_lr", "min_lr", "clip_gradients_value", "log_gradient_norm", "plateau_winsize", "show_per_class_result", "disabled_update", "engine", "stagelr", "stageiter", "test_offset", "eval_type", "ap_version", "clamp_weights_lower", "clamp_weights_upper", "clip_weights", "local_lr_auto", "gan_solver", "local_gw_ratio")
     class SnapshotFormat(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         HDF5: _ClassVar[SolverParameter.SnapshotFormat]
@@ -251,6 +251,8 @@ class SolverParameter(_message.Message):
     WARMUP_ITER_FIELD_NUMBER: _ClassVar[int]
     WARMUP_START_LR_FIELD_NUMBER: _ClassVar[int]
     MIN_LR_FIELD_NUMBER: _ClassVar[int]
+    CLIP_GRADIENTS_VALUE_FIELD_NUMBER: _ClassVar[int]
+    LOG_GRADIENT_NORM_FIELD_NUMBER: _ClassVar[int]
     PLATEAU_WINSIZE_FIELD_NUMBER: _ClassVar[int]
     SHOW_PER_CLASS_RESULT_FIELD_NUMBER: _ClassVar[int]
     DISABLED_UPDATE_FIELD_NUMBER: _ClassVar[int]
@@ -311,6 +313,8 @@ class SolverParameter(_message.Message):
     warmup_iter: int
     warmup_start_lr: float
     min_lr: float
+    clip_gradients_value: float
+    log_gradient_norm: bool
     plateau_winsize: _containers.RepeatedScalarFieldContainer[int]
     show_per_class_result: bool
     disabled_update: bool
@@ -326,7 +330,7 @@ class SolverParameter(_message.Message):
     local_lr_auto: bool
     gan_solver: bool
     local_gw_ratio: float
-    def __init__(self, net: _Optional[str] = ..., net_param: _Optional[_Union[NetParameter, _Mapping]] = ..., train_net: _Optional[str] = ..., test_net: _Optional[_Iterable[str]] = ..., train_net_param: _Optional[_Union[NetParameter, _Mapping]] = ..., test_net_param: _Optional[_Iterable[_Union[NetParameter, _Mapping]]] = ..., train_state: _Optional[_Union[NetState, _Mapping]] = ..., test_state: _Optional[_Iterable[_Union[NetState, _Mapping]]] = ..., test_iter: _Optional[_Iterable[int]] = ..., test_interval: _Optional[int] = ..., test_compute_loss: bool = ..., test_initialization: bool = ..., base_lr: _Optional[float] = ..., display: _Optional[int] = ..., average_loss: _Optional[int] = ..., max_iter: _Optional[int] = ..., iter_size: _Optional[int] = ..., lr_policy: _Optional[str] = ..., gamma: _Optional[float] = ..., power: _Optional[float] = ..., momentum: _Optional[float] = ..., weight_decay: _Optional[float] = ..., regularization_type: _Optional[str] = ..., stepsize: _Optional[int] = ..., stepvalue: _Optional[_Iterable[int]] = ..., clip_gradients: _Optional[float] = ..., snapshot: _Optional[int] = ..., snapshot_prefix: _Optional[str] = ..., snapshot_diff: bool = ..., snapshot_format: _Optional[_Union[SolverParameter.SnapshotFormat, str]] = ..., solver_mode: _Optional[_Union[SolverParameter.SolverMode, str]] = ..., device_id: _Optional[int] = ..., random_seed: _Optional[int] = ..., type: _Optional[str] = ..., delta: _Optional[float] = ..., momentum2: _Optional[float] = ..., rms_decay: _Optional[float] = ..., debug_info: bool = ..., snapshot_after_train: bool = ..., solver_type: _Optional[_Union[SolverParameter.SolverType, str]] = ..., layer_wise_reduce: bool = ..., weights: _Optional[_Iterable[str]] = ..., warmup_iter: _Optional[int] = ..., warmup_start_lr: _Optional[float] = ..., min_lr: _Optional[float] = ..., plateau_winsize: _Optional[_Iterable[int]] = ..., show_per_class_result: bool = ..., disabled_update: bool = ..., engine: _Optional[str] = ..., stagelr: _Optional[_Iterable[float]] = ..., stageiter: _Optional[_Iterable[int]] = ..., test_offset: _Optional[int] = ..., eval_type: _Optional[str] = ..., ap_version: _Optional[str] = ..., clamp_weights_lower: _Optional[float] = ..., clamp_weights_upper: _Optional[float] = ..., clip_weights: _Optional[float] = ..., local_lr_auto: bool = ..., gan_solver: bool = ..., local_gw_ratio: _Optional[float] = ...) -> None: ...
+    def __init__(self, net: _Optional[str] = ..., net_param: _Optional[_Union[NetParameter, _Mapping]] = ..., train_net: _Optional[str] = ..., test_net: _Optional[_Iterable[str]] = ..., train_net_param: _Optional[_Union[NetParameter, _Mapping]] = ..., test_net_param: _Optional[_Iterable[_Union[NetParameter, _Mapping]]] = ..., train_state: _Optional[_Union[NetState, _Mapping]] = ..., test_state: _Optional[_Iterable[_Union[NetState, _Mapping]]] = ..., test_iter: _Optional[_Iterable[int]] = ..., test_interval: _Optional[int] = ..., test_compute_loss: bool = ..., test_initialization: bool = ..., base_lr: _Optional[float] = ..., display: _Optional[int] = ..., average_loss: _Optional[int] = ..., max_iter: _Optional[int] = ..., iter_size: _Optional[int] = ..., lr_policy: _Optional[str] = ..., gamma: _Optional[float] = ..., power: _Optional[float] = ..., momentum: _Optional[float] = ..., weight_decay: _Optional[float] = ..., regularization_type: _Optional[str] = ..., stepsize: _Optional[int] = ..., stepvalue: _Optional[_Iterable[int]] = ..., clip_gradients: _Optional[float] = ..., snapshot: _Optional[int] = ..., snapshot_prefix: _Optional[str] = ..., snapshot_diff: bool = ..., snapshot_format: _Optional[_Union[SolverParameter.SnapshotFormat, str]] = ..., solver_mode: _Optional[_Union[SolverParameter.SolverMode, str]] = ..., device_id: _Optional[int] = ..., random_seed: _Optional[int] = ..., type: _Optional[str] = ..., delta: _Optional[float] = ..., momentum2: _Optional[float] = ..., rms_decay: _Optional[float] = ..., debug_info: bool = ..., snapshot_after_train: bool = ..., solver_type: _Optional[_Union[SolverParameter.SolverType, str]] = ..., layer_wise_reduce: bool = ..., weights: _Optional[_Iterable[str]] = ..., warmup_iter: _Optional[int] = ..., warmup_start_lr: _Optional[float] = ..., min_lr: _Optional[float] = ..., clip_gradients_value: _Optional[float] = ..., log_gradient_norm: bool = ..., plateau_winsize: _Optional[_Iterable[int]] = ..., show_per_class_result: bool = ..., disabled_update: bool = ..., engine: _Optional[str] = ..., stagelr: _Optional[_Iterable[float]] = ..., stageiter: _Optional[_Iterable[int]] = ..., test_offset: _Optional[int] = ..., eval_type: _Optional[str] = ..., ap_version: _Optional[str] = ..., clamp_weights_lower: _Optional[float] = ..., clamp_weights_upper: _Optional[float] = ..., clip_weights: _Optional[float] = ..., local_lr_auto: bool = ..., gan_solver: bool = ..., local_gw_ratio: _Optional[float] = ...) -> None: ...
 
 class SolverState(_message.Message):
     __slots__ = ("iter", "learned_net", "history", "current_step", "state", "minimum_loss", "iter_last_event")
@@ -1481,18 +1485,112 @@ class PythonParameter(_message.Message):
     def __init__(self, module: _Optional[str] = ..., layer: _Optional[str] = ..., param_str: _Optional[str] = ..., share_in_parallel: bool = ...) -> None: ...
 
 class RecurrentParameter(_message.Message):
-    __slots__ = ("num_output", "weight_filler", "bias_filler", "debug_info", "expose_hidden")
+    __slots__ = ("num_output", "weight_filler", "bias_filler", "debug_info", "expose_hidden", "direction", "merge", "num_layers", "dropout_ratio", "padding", "cont_bottom", "carry_state", "nonlinearity", "output_hidden", "reset_after", "step")
+    class Direction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        FORWARD: _ClassVar[RecurrentParameter.Direction]
+        REVERSE: _ClassVar[RecurrentParameter.Direction]
+        BIDIRECTIONAL: _ClassVar[RecurrentParameter.Direction]
+    FORWARD: RecurrentParameter.Direction
+    REVERSE: RecurrentParameter.Direction
+    BIDIRECTIONAL: RecurrentParameter.Direction
+    class Merge(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        CONCAT: _ClassVar[RecurrentParameter.Merge]
+        SUM: _ClassVar[RecurrentParameter.Merge]
+    CONCAT: RecurrentParameter.Merge
+    SUM: RecurrentParameter.Merge
+    class Padding(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        NO_PADDING: _ClassVar[RecurrentParameter.Padding]
+        MASK: _ClassVar[RecurrentParameter.Padding]
+        LENGTHS: _ClassVar[RecurrentParameter.Padding]
+    NO_PADDING: RecurrentParameter.Padding
+    MASK: RecurrentParameter.Padding
+    LENGTHS: RecurrentParameter.Padding
+    class Nonlinearity(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        TANH: _ClassVar[RecurrentParameter.Nonlinearity]
+        RELU: _ClassVar[RecurrentParameter.Nonlinearity]
+        SIGMOID: _ClassVar[RecurrentParameter.Nonlinearity]
+    TANH: RecurrentParameter.Nonlinearity
+    RELU: RecurrentParameter.Nonlinearity
+    SIGMOID: RecurrentParameter.Nonlinearity
     NUM_OUTPUT_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FILLER_FIELD_NUMBER: _ClassVar[int]
     BIAS_FILLER_FIELD_NUMBER: _ClassVar[int]
     DEBUG_INFO_FIELD_NUMBER: _ClassVar[int]
     EXPOSE_HIDDEN_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    MERGE_FIELD_NUMBER: _ClassVar[int]
+    NUM_LAYERS_FIELD_NUMBER: _ClassVar[int]
+    DROPOUT_RATIO_FIELD_NUMBER: _ClassVar[int]
+    PADDING_FIELD_NUMBER: _ClassVar[int]
+    CONT_BOTTOM_FIELD_NUMBER: _ClassVar[int]
+    CARRY_STATE_FIELD_NUMBER: _ClassVar[int]
+    NONLINEARITY_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_HIDDEN_FIELD_NUMBER: _ClassVar[int]
+    RESET_AFTER_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
     num_output: int
     weight_filler: FillerParameter
     bias_filler: FillerParameter
     debug_info: bool
     expose_hidden: bool
-    def __init__(self, num_output: _Optional[int] = ..., weight_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., bias_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., debug_info: bool = ..., expose_hidden: bool = ...) -> None: ...
+    direction: RecurrentParameter.Direction
+    merge: RecurrentParameter.Merge
+    num_layers: int
+    dropout_ratio: float
+    padding: RecurrentParameter.Padding
+    cont_bottom: bool
+    carry_state: bool
+    nonlinearity: RecurrentParameter.Nonlinearity
+    output_hidden: bool
+    reset_after: bool
+    step: RecurrentStep
+    def __init__(self, num_output: _Optional[int] = ..., weight_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., bias_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., debug_info: bool = ..., expose_hidden: bool = ..., direction: _Optional[_Union[RecurrentParameter.Direction, str]] = ..., merge: _Optional[_Union[RecurrentParameter.Merge, str]] = ..., num_layers: _Optional[int] = ..., dropout_ratio: _Optional[float] = ..., padding: _Optional[_Union[RecurrentParameter.Padding, str]] = ..., cont_bottom: bool = ..., carry_state: bool = ..., nonlinearity: _Optional[_Union[RecurrentParameter.Nonlinearity, str]] = ..., output_hidden: bool = ..., reset_after: bool = ..., step: _Optional[_Union[RecurrentStep, _Mapping]] = ...) -> None: ...
+
+class RecurrentStep(_message.Message):
+    __slots__ = ("input", "static", "state", "output", "layer")
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    STATIC_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    LAYER_FIELD_NUMBER: _ClassVar[int]
+    input: _containers.RepeatedScalarFieldContainer[str]
+    static: _containers.RepeatedScalarFieldContainer[str]
+    state: _containers.RepeatedCompositeFieldContainer[RecurrentState]
+    output: _containers.RepeatedScalarFieldContainer[str]
+    layer: _containers.RepeatedCompositeFieldContainer[LayerParameter]
+    def __init__(self, input: _Optional[_Iterable[str]] = ..., static: _Optional[_Iterable[str]] = ..., state: _Optional[_Iterable[_Union[RecurrentState, _Mapping]]] = ..., output: _Optional[_Iterable[str]] = ..., layer: _Optional[_Iterable[_Union[LayerParameter, _Mapping]]] = ...) -> None: ...
+
+class RecurrentState(_message.Message):
+    __slots__ = ("name", "next", "shape", "start", "value", "filler", "param", "last_top")
+    class Start(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        VALUE: _ClassVar[RecurrentState.Start]
+        LEARNED: _ClassVar[RecurrentState.Start]
+        BOTTOM: _ClassVar[RecurrentState.Start]
+    VALUE: RecurrentState.Start
+    LEARNED: RecurrentState.Start
+    BOTTOM: RecurrentState.Start
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    FILLER_FIELD_NUMBER: _ClassVar[int]
+    PARAM_FIELD_NUMBER: _ClassVar[int]
+    LAST_TOP_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    next: str
+    shape: BlobShape
+    start: RecurrentState.Start
+    value: float
+    filler: FillerParameter
+    param: ParamSpec
+    last_top: bool
+    def __init__(self, name: _Optional[str] = ..., next: _Optional[str] = ..., shape: _Optional[_Union[BlobShape, _Mapping]] = ..., start: _Optional[_Union[RecurrentState.Start, str]] = ..., value: _Optional[float] = ..., filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., param: _Optional[_Union[ParamSpec, _Mapping]] = ..., last_top: bool = ...) -> None: ...
 
 class ReductionParameter(_message.Message):
     __slots__ = ("operation", "axis", "coeff")

@@ -123,6 +123,7 @@ class _Reader:
     def __init__(self, source: Source):
         self.source = source
         self.lines = LayerLines(source.path)
+        self.open_layers = 0
 
     def fill(self, message: Message, block: Block) -> None:
         descriptor = message.DESCRIPTOR
@@ -169,8 +170,11 @@ class _Reader:
     def fill_child(self, child: Message, value: Scalar | Block, field: Field) -> None:
         if isinstance(value, Scalar):
             expected(f'"{{" and the fields of {child.DESCRIPTOR.name}', value, self.source)
+        is_layer = child.DESCRIPTOR in _LAYERS
+        self.open_layers += is_layer
         self.fill(child, value)
-        if child.DESCRIPTOR in _LAYERS:
+        self.open_layers -= is_layer
+        if is_layer and not self.open_layers:   # the layers of a step are inside another
             self.lines.add(_layer_name(child), self.source.line(field.offset))
 
     def keep_or_refuse(self, message: Any, field: Field) -> None:

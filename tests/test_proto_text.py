@@ -212,6 +212,17 @@ def test_lines_of_layers():
     assert lines.where("data", 2) == lines.where("other") == "net.prototxt"
 
 
+def test_lines_of_layers_around_a_step():
+    text = """layer { name: 'r' recurrent_param { step {
+  layer { name: 'x' } } } }
+layer { name: 'x' }"""
+    net, lines = parse_text_with_lines(text, NetParameter, "net.prototxt")
+    assert net.layer[0].recurrent_param.step.layer[0].name == "x"
+    assert (lines.where("r"), lines.where("x")) == ("net.prototxt:1", "net.prototxt:3")
+    with pytest.raises(RecaffeError, match=r'net.prototxt:2:28: LayerParameter has no field "nmae"'):
+        parse_text(text.replace("{ name: 'x' } }", "{ type: 'TanH'     nmae: 'x' } }"), NetParameter, "net.prototxt")
+
+
 def test_lines_of_old_layers_and_of_nets_in_a_solver():
     text = "layers { name: 'v1' }\nlayers { layer { name: 'v0' } }"
     _, lines = parse_text_with_lines(text, NetParameter, "net.prototxt")

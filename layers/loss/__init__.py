@@ -3,6 +3,9 @@
 from . import (
     accuracy,
     contrastive_loss,
+    ctc_greedy_decoder,
+    ctc_loss,
+    ctc_spellings,
     euclidean_loss,
     hinge_loss,
     infogain_loss,
@@ -14,6 +17,9 @@ from . import (
 __all__ = [
     "accuracy",
     "contrastive_loss",
+    "ctc_greedy_decoder",
+    "ctc_loss",
+    "ctc_spellings",
     "euclidean_loss",
     "hinge_loss",
     "infogain_loss",

@@ -66,6 +66,67 @@ def recurrent_cases(type: str, states: int) -> list[LayerCase]:
             tops="top: 'y'" + " top: 'last'" * states,
             other_bottoms=[(4, 2, 4), np.ones((4, 2)), *exposed],
         ),
+        recurrent(
+            type,
+            "padding: LENGTHS direction: BIDIRECTIONAL merge: SUM num_layers: 2",
+            steps,
+            cont,
+            (2, 5),
+            np.array([3.0, 1.0]),
+            other_bottoms=[(4, 1, 4), np.ones((4, 1)), (1, 5), np.array([2.0])],
+        ),
+        recurrent(
+            type,
+            "padding: MASK cont_bottom: false direction: REVERSE",
+            steps,
+            np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+            other_bottoms=[(1, 3, 4), np.ones((1, 3))],
+        ),
+    ]
+
+
+# A step with two states, of different kinds, and a static input.
+step_net = """step {
+    input: 'x' static: 's' output: 'h_next'
+    state { name: 'h' next: 'h_next' shape { dim: 3 } start: LEARNED }
+    state { name: 'sum' next: 'sum_next' shape { dim: 2 } value: 0.5 last_top: true }
+    layer { name: 'in' type: 'InnerProduct' bottom: 'x' top: 'in' inner_product_param { num_output: 3 } }
+    layer { name: 'back' type: 'InnerProduct' bottom: 'h' top: 'back' inner_product_param { num_output: 3 } }
+    layer { name: 'add' type: 'Eltwise' bottom: 'in' bottom: 'back' bottom: 's' top: 'a' }
+    layer { name: 'h' type: 'TanH' bottom: 'a' top: 'h_next' }
+    layer { name: 'out' type: 'InnerProduct' bottom: 'h_next' top: 'out' inner_product_param { num_output: 2 } }
+    layer { name: 'sum' type: 'Eltwise' bottom: 'sum' bottom: 'out' top: 'sum_next' }
+} """
+
+
+def step_case(options: str, *bottoms: np.ndarray | tuple[int, ...], **more: object) -> LayerCase:
+    """A case of a Recurrent layer with ``step_net``."""
+    return layer(f"type: 'Recurrent' top: 'h' top: 'sum' recurrent_param {{ {step_net} {options} }}", *bottoms, **more)
+
+
+# Labels of three streams, one without any, one that its steps cannot spell.
+spelt = np.array([[2.0, 2.0, 1.0], [-1.0, -1.0, -1.0], [3.0, 3.0, 3.0]])
+
+
+def ctc_cases(type: str) -> list[LayerCase]:
+    """The cases of CTC loss under one of its names."""
+    return [
+        layer(f"type: '{type}'", (5, 3, 4), spelt, other_bottoms=[(4, 2, 4), spelt[:2]]),
+        layer(
+            f"type: '{type}' ctc_loss_param {{ blank_index: -1 }} loss_param {{ normalization: BATCH_SIZE }}",
+            (5, 2, 4),
+            np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0], [0.0, 1.0], [1.0, 1.0]]),
+            np.array([[1.0, 1.0], [3.0, 2.0], [-1.0, 0.0]]),
+            other_bottoms=[(4, 2, 4), np.ones((4, 2)), np.array([[1.0, 1.0], [-1.0, 2.0]])],
+        ),
+        layer(
+            f"type: '{type}'",
+            (5, 2, 4),
+            np.array([4.0, 5.0]),
+            np.array([2.0, 1.0]),
+            np.array([[1.0, 1.0], [3.0, 2.0]]),
+            other_bottoms=[(6, 1, 4), np.array([6.0]), np.array([2.0]), np.array([[3.0], [3.0]])],
+        ),
     ]
 
 
@@ -106,6 +167,10 @@ CASES: dict[str, list[LayerCase]] = {
         layer("type: 'Concat' concat_param { axis: 0 }", (2, 3), (1, 3)),
         layer("type: 'Concat'", (2, 3)),
     ],
+    "ContinuationIndicator": [
+        layer("type: 'ContinuationIndicator' continuation_indicator_param { time_step: 3 batch_size: 2 }"),
+        layer("type: 'ContinuationIndicator'", (3, 2, 4)),
+    ],
     "ContrastiveLoss": [
         # 1e-4 is added to the distance that the gradient divides by, as in Caffe
         layer(
@@ -136,6 +201,18 @@ CASES: dict[str, list[LayerCase]] = {
         layer("type: 'Crop' crop_param { axis: 2 offset: 1 offset: 0 }", (2, 3, 5, 4), (2, 1, 3, 4)),
         layer("type: 'Crop' crop_param { axis: -1 offset: 2 }", (2, 3, 5), (2, 3, 2)),
     ],
+    "CTCGreedyDecoder": [
+        layer("type: 'CTCGreedyDecoder' top: 'y' top: 's'", (5, 3, 4), other_bottoms=[(4, 2, 4)]),
+        layer(
+            "type: 'CTCGreedyDecoder' top: 'y' top: 's' top: 'a'",
+            (5, 3, 4),
+            np.ones((5, 3)),
+            spelt.T,
+            other_bottoms=[(4, 3, 4), np.ones((4, 3)), spelt.T],
+        ),
+    ],
+    "CTCLoss": ctc_cases("CTCLoss"),
+    "CtcLoss": ctc_cases("CtcLoss"),
     "Data": [
         layer("type: 'Data' top: 'x' top: 't' data_param { source: 'uint8_lmdb' backend: LMDB batch_size: 3 }"),
         layer(
@@ -189,7 +266,7 @@ CASES: dict[str, list[LayerCase]] = {
         layer("type: 'Flatten'", maps),
         layer("type: 'Flatten' flatten_param { axis: 1 end_axis: -2 }", maps),
     ],
-    "GRU": recurrent_cases("GRU", 1),
+    "GRU": [*recurrent_cases("GRU", 1), recurrent("GRU", "reset_after: true", steps, cont)],
     "HDF5Data": [
         layer(
             "type: 'HDF5Data' top: 'data' top: 'label' hdf5_data_param { source: 'h5.txt' batch_size: 4 shuffle: true }"
@@ -243,6 +320,15 @@ CASES: dict[str, list[LayerCase]] = {
         layer("type: 'LRN' lrn_param { local_size: 3 alpha: 0.5 norm_region: WITHIN_CHANNEL }", maps),
     ],
     "LSTM": recurrent_cases("LSTM", 2),
+    "Lstm": [
+        layer("type: 'Lstm' lstm_param { num_output: 3 }", steps),
+        layer(
+            "type: 'Lstm' lstm_param { num_output: 3 batch_size: 2 clipping_threshold: 100 }",
+            (6, 2, 2),
+            cont.reshape(-1),
+            other_bottoms=[(4, 2, 2), np.ones(4)],
+        ),
+    ],
     "LSTMUnit": [
         layer("type: 'LSTMUnit'", (1, 2, 3), (1, 2, 12), cont[:1], other_bottoms=[(1, 4, 3), (1, 4, 12), (1, 4)])
     ],
@@ -258,7 +344,17 @@ CASES: dict[str, list[LayerCase]] = {
         layer("type: 'MVN' mvn_param { across_channels: true eps: 0.1 }", maps),
         layer("type: 'MVN' mvn_param { normalize_variance: false }", (3, 4, 5)),
     ],
+    "PairData": [
+        layer(
+            "type: 'PairData' top: 's' top: 'ns' top: 'i' top: 't' top: 'nt' pair_data_param {"
+            " source: 'pairs.tsv' source_vocabulary: 'characters.json' batch_size: 2 sort_batches: 2 shuffle: true }"
+        ),
+    ],
     "Parameter": [layer("type: 'Parameter' parameter_param { shape { dim: 2 dim: 3 } }")],
+    "Permute": [
+        layer("type: 'Permute' permute_param { order: 0 order: 2 }", maps),
+        layer("type: 'Permute'", (2, 3)),
+    ],
     "Pooling": [
         pooling("pool: MAX kernel_size: 3 stride: 2"),
         pooling("pool: MAX kernel_size: 3 stride: 2 pad: 1", tops="top: 'y' top: 'mask'", check_tops=(0,)),
@@ -288,6 +384,18 @@ CASES: dict[str, list[LayerCase]] = {
             skip=("check_in_place",),
         )
     ],
+    "Recurrent": [
+        step_case("", steps, cont, (2, 3), other_bottoms=[(4, 3, 4), np.ones((4, 3)), (3, 3)]),
+        step_case(
+            "direction: REVERSE padding: LENGTHS",
+            steps,
+            cont,
+            (2, 3),
+            np.array([3.0, 2.0]),
+            other_bottoms=[(4, 2, 4), np.ones((4, 2)), (2, 3), np.array([0.0, 4.0])],
+        ),
+        step_case("", steps, (2, 3), other_bottoms=[(1, 2, 4), (2, 3)]),
+    ],
     "Reduction": [
         layer(f"type: 'Reduction' reduction_param {{ operation: {operation} axis: 1 coeff: 0.5 }}", (2, 3, 4))
         for operation in ("SUM", "ASUM", "SUMSQ", "MEAN")
@@ -301,13 +409,33 @@ CASES: dict[str, list[LayerCase]] = {
         layer("type: 'Reshape' reshape_param { shape { dim: 3 dim: -1 } axis: 1 }", (2, 3, 4)),
         layer("type: 'Reshape' reshape_param { shape { dim: 12 } axis: 1 num_axes: 2 }", (2, 3, 4)),
     ],
-    "RNN": recurrent_cases("RNN", 1),
+    "Reverse": [
+        layer("type: 'Reverse'", (3, 2, 4)),
+        layer("type: 'Reverse' reverse_param { axis: 1 axis: -1 }", (3, 2, 4)),
+    ],
+    "RNN": [
+        *recurrent_cases("RNN", 1),
+        recurrent("RNN", "output_hidden: true nonlinearity: SIGMOID", steps, cont),
+        recurrent("RNN", "nonlinearity: RELU", steps, cont),
+    ],
     "Scale": [
         layer("type: 'Scale'", maps),
         layer("type: 'Scale' scale_param { bias_term: true }", maps),
         layer("type: 'Scale' scale_param { axis: 0 num_axes: 2 }", (2, 3, 4), other_bottoms=[(2, 3, 5)]),
         layer("type: 'Scale' scale_param { axis: -1 bias_term: true }", (2, 3, 4)),
         layer("type: 'Scale' scale_param { axis: 1 }", maps, (4, 5), other_bottoms=[(3, 4, 5, 6), (4, 5)]),
+    ],
+    "SequenceData": [
+        layer(
+            "type: 'SequenceData' top: 'x' top: 'l' top: 'n'"
+            " sequence_data_param { source: 'classes.tsv' batch_size: 2 shuffle: true }"
+        ),
+    ],
+    "SeriesData": [
+        layer(
+            "type: 'SeriesData' top: 'x' top: 't'"
+            " series_data_param { source: 'table.csv' target: 'wet' window: 3 batch_size: 2 statistics: 'table.json' }"
+        ),
     ],
     "Sigmoid": [layer("type: 'Sigmoid'", (2, 3, 4))],
     "SigmoidCrossEntropyLoss": [
@@ -347,9 +475,22 @@ CASES: dict[str, list[LayerCase]] = {
     ],
     "Swish": [layer("type: 'Swish' swish_param { beta: 1.5 }", (2, 3, 4))],
     "TanH": [layer("type: 'TanH'", (2, 3, 4))],
+    "TextData": [
+        layer(
+            "type: 'TextData' top: 'x' top: 'cont' top: 't'"
+            " text_data_param { source: 'text.txt' vocabulary: 'characters.json' steps: 4 streams: 2 }"
+        ),
+        layer(
+            "type: 'TextData' top: 'x' top: 'cont' top: 't' text_data_param {"
+            " source: 'text.txt' source: 'pairs.tsv' documents: true shuffle: true steps: 4 streams: 2 }"
+        ),
+    ],
     "Threshold": [layer("type: 'Threshold' threshold_param { threshold: 0.3 }", (2, 3, 4))],
     "Tile": [
         layer("type: 'Tile' tile_param { tiles: 3 }", (2, 3, 4)),
         layer("type: 'Tile' tile_param { axis: 0 tiles: 2 }", (2, 3)),
     ],
+    "Transpose": [layer("type: 'Transpose' transpose_param { dim: 2 dim: 0 dim: -2 }", (2, 3, 4))],
+    "WarpCTC": ctc_cases("WarpCTC"),
+    "WarpCTCLoss": ctc_cases("WarpCTCLoss"),
 }

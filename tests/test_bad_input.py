@@ -446,6 +446,15 @@ LMDB = (
     'layer { name: "data" type: "Data" top: "x" top: "label" data_param { source: "db" batch_size: 2 backend: LMDB } }'
 )
 HDF5 = 'layer { name: "data" type: "HDF5Data" top: "x" top: "label" hdf5_data_param { source: "list" batch_size: 2 } }'
+STREAMS = """layer { name: "data" type: "TextData" top: "x" top: "cont" top: "label"
+  text_data_param { source: "text" vocabulary: "v.json" } }"""
+PAIRS = """layer { name: "data" type: "PairData" top: "x" top: "n" top: "i" top: "label" top: "m"
+  pair_data_param { source: "pairs" source_vocabulary: "v.json" } }"""
+SEQUENCES = """layer { name: "data" type: "SequenceData" top: "x" top: "label"
+  sequence_data_param { source: "lines" } }"""
+SERIES = """layer { name: "data" type: "SeriesData" top: "x" top: "label"
+  series_data_param { source: "table" window: 1 } }"""
+CHARACTERS = '{"unit": "CHAR", "tokens": ["<pad>", "<s>", "</s>", "a", "b", "\\n"]}'
 IMAGES = (
     'layer { name: "data" type: "ImageData" top: "x" top: "label" image_data_param { source: "list" batch_size: 2 } }'
 )
@@ -525,6 +534,15 @@ SOURCES = [
     data_case("text as image", IMAGES, "'data'", "net.prototxt", files={"list": "net.prototxt 1\n"}),
     data_case("an image cut short", IMAGES, "'data'", "0.png", prepare=both(images((9, 9)), cut("0.png", 0.6))),
     data_case("images of two sizes", IMAGES, "'data'", "list:2", prepare=images((3, 3), (4, 4))),
+    data_case("no such text", STREAMS, "net.prototxt:2", "'data'", "text", "no such file"),
+    data_case("an empty text", STREAMS, "'data'", "0 tokens", "too few", files={"text": "", "v.json": CHARACTERS}),
+    data_case("a character outside the vocabulary", STREAMS, "'data'", "text:2", "'c'",
+              files={"text": "ab\nac\n", "v.json": CHARACTERS}),
+    data_case("a broken vocabulary", STREAMS, "'data'", "v.json", "JSON", files={"text": "ab\n", "v.json": "["}),
+    data_case("an odd pair line", PAIRS, "'data'", "pairs:2", "one tab",
+              files={"pairs": "a\tb\nab\n", "v.json": CHARACTERS}),
+    data_case("a sequence with two labels", SEQUENCES, "'data'", "lines:1", "2 label", files={"lines": "ab\t1 2\n"}),
+    data_case("a word in a table", SERIES, "'data'", "table:2", "warm", files={"table": "1,2\n3,warm\n"}),
 ]
 # fmt: on
 

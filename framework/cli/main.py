@@ -14,6 +14,7 @@ import click
 from ..errors import RecaffeError, nearest
 from .device_query import device_query
 from .flags import normalise
+from .generate import generate
 from .logs import logging_to_stderr
 from .test import test
 from .time import time
@@ -49,7 +50,7 @@ class Commands(click.Group):
 )
 @click.pass_context
 def recaffe_command(context: click.Context, minloglevel: int) -> None:
-    """Train, test and time nets written as prototxt.
+    """Train, test, time and use nets written as prototxt.
 
     Flags are Caffe's, as -flag value, -flag=value, --flag value or --flag=value.
     """
@@ -60,6 +61,7 @@ for command in (
     train,
     test,
     time,
+    generate,
     device_query,
     upgrade_net_proto_text,
     upgrade_net_proto_binary,

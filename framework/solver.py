@@ -14,6 +14,7 @@ import numpy as np
 
 from ..proto import SolverParameter, read_solver
 from .backend import Backend, current_backend
+from .clipping import clip_scale, clip_values, gradient_norm
 from .diagnostics import debug_backward, debug_forward, first_bad_blob, first_bad_parameter
 from .errors import RecaffeError
 from .learning_rate import create_learning_rate, current_step
@@ -21,7 +22,7 @@ from .net import Net
 from .observer import Action, Observer
 from .snapshot import SavedSolver, check_prefix, read_snapshot, weights_of, write_snapshot
 from .solver_nets import create_test_nets, create_train_net, output_weights
-from .updates import create_update, sum_of_squares
+from .updates import create_update
 
 log = logging.getLogger("recaffe")
 
@@ -145,7 +146,7 @@ class Solver:
         displayed = self._is_due(param.display)
         if displayed:
             log.info("Iteration %d, lr = %g", self.iter, lr)
-        scale = self._clip_scale(displayed) / param.iter_size
+        scale = self._clip(displayed) / param.iter_size
         l2, l1 = (0.0, param.weight_decay) if param.regularization_type == "L1" else (param.weight_decay, 0.0)
         for blob, history, lr_mult, decay_mult in zip(
             net.learnable_params, self.history, net.params_lr, net.params_weight_decay, strict=True
@@ -155,21 +156,16 @@ class Solver:
                 rule.step(backend, w, g, history, self.iter, lr * lr_mult, scale, l2 * decay_mult, l1 * decay_mult)
         self.iter += 1
 
-    def _clip_scale(self, displayed: bool) -> float:
-        """What the gradients are multiplied by, so that the norm of all of them is at most clip_gradients."""
-        limit = self.param.clip_gradients
-        if limit < 0:
+    def _clip(self, displayed: bool) -> float:
+        """Clip the gradients by value; gives what they are to be multiplied by, so that their norm is clipped too."""
+        param, params = self.param, self.net.learnable_params
+        if displayed and param.log_gradient_norm:
+            log.info("Iteration %d, gradient norm = %g", self.iter, gradient_norm(self.backend, params))
+        if param.clip_gradients_value:
+            clip_values(self.backend, params, param.clip_gradients_value)
+        if param.clip_gradients < 0:
             return 1.0
-        total: Any = 0.0
-        for blob in self.net.learnable_params:
-            total = total + sum_of_squares(self.backend, blob.diff.reshape(-1))
-        norm = math.sqrt(float(total))
-        if norm <= limit:
-            return 1.0
-        if displayed:
-            text = "Gradient clipping: scaling down gradients (L2 norm %g > %g) by scale factor %g"
-            log.info(text, norm, limit, limit / norm)
-        return limit / norm
+        return clip_scale(gradient_norm(self.backend, params), param.clip_gradients, displayed)
 
     # testing and showing
 
@@ -353,6 +349,8 @@ class Solver:
         for name, least in (("iter_size", 1), ("average_loss", 1), ("display", 0), ("snapshot", 0), ("max_iter", 0)):
             if getattr(param, name) < least:
                 raise RecaffeError(f"solver: {name} is {getattr(param, name)}, expected {least} or more")
+        if param.clip_gradients_value < 0:
+            raise RecaffeError(f"solver: clip_gradients_value is {param.clip_gradients_value:g}, expected 0 or more")
         if param.regularization_type not in ("L1", "L2"):
             raise RecaffeError(f"solver: unknown regularization_type {param.regularization_type!r}, expected L1 or L2")
         if param.snapshot:

@@ -197,6 +197,42 @@ def test_clip_gradients_scales_the_joint_norm(caplog):
     assert any(re.fullmatch(r"Gradient clipping: .*L2 norm \S+ > 0.01\) by scale factor \S+", x) for x in lines(caplog))
 
 
+def test_clip_gradients_value_bounds_each_value():
+    solver = make_solver(clip_gradients_value=0.02, iter_size=2)
+    before = [blob.data.copy() for blob in solver.net.learnable_params]
+    free = make_solver(iter_size=2)
+    solver.step(1)
+    free.net.clear_param_diffs()
+    for _ in range(2):
+        free.net.forward_backward()
+    clipped = 0
+    for blob, gradient, old, mult in zip(
+        solver.net.learnable_params, free.net.learnable_params, before, [1, 2, 1, 1], strict=True
+    ):
+        expected = np.clip(gradient.diff, -0.02, 0.02)
+        clipped += np.count_nonzero(expected != gradient.diff)
+        np.testing.assert_allclose(blob.data, old - 0.1 * mult * expected / 2, rtol=1e-5, atol=1e-7)
+    assert clipped > 3
+
+
+def test_the_gradient_norm_is_shown_before_clipping(caplog):
+    solver = make_solver(clip_gradients=0.01, clip_gradients_value=0.02, log_gradient_norm=True, display=2)
+    with caplog.at_level(logging.INFO, "recaffe"):
+        solver.step(3)
+    free = make_solver()
+    free.net.clear_param_diffs()
+    free.net.forward_backward()
+    norm = np.sqrt(sum((blob.diff.astype(np.float64) ** 2).sum() for blob in free.net.learnable_params))
+    shown = [line for line in lines(caplog) if "gradient norm" in line]
+    assert [line.split(",")[0] for line in shown] == ["Iteration 0", "Iteration 2"]
+    assert float(shown[0].split("= ")[1]) == pytest.approx(norm, rel=1e-4)
+
+
+def test_a_negative_bound_is_refused():
+    with pytest.raises(recaffe.RecaffeError, match="clip_gradients_value is -1, expected 0 or more"):
+        make_solver(clip_gradients_value=-1)
+
+
 def test_frozen_parameters_keep_values_and_empty_histories():
     layers = LAYERS.replace("lr_mult: 1 ", "lr_mult: 0 ").replace("lr_mult: 2 ", "lr_mult: 0 ")
     solver = make_solver("weight_decay: 0.1 ", net_param(layers))

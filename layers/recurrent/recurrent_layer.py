@@ -127,10 +127,10 @@ class RecurrentLayer(SequenceLayer):
         cont = None if roles.cont is None else self.marks(bottom[roles.cont], "cont")
         keeps = [self.keep_factors(cont, reverse) for reverse in self.directions]
         self.mask = self.padding_mask(bottom, self.param.recurrent_param.padding)
-        firsts = [self.first_states(index, bottom) for index in range(len(self.runs))]
+        firsts = iter([self.first_states(index, bottom) for index in range(len(self.runs))])
         x, static = bottom[0], None if roles.static is None else bottom[roles.static]
         for level, y in zip(self.levels, (*self.between, top[0]), strict=True):
-            level.forward(x, static, keeps, self.mask, [firsts.pop(0) for _ in level.runs], y)
+            level.forward(x, static, keeps, self.mask, [next(firsts) for _ in level.runs], y)
             x, static = y, None
         for index, run in enumerate(self.runs):
             states = run.last_states()
@@ -144,24 +144,23 @@ class RecurrentLayer(SequenceLayer):
         for index, wanted in enumerate(propagate_down):
             if wanted and not roles.has_gradient(index):
                 self.fail(f"cont, masks and lengths have no gradient; set propagate_down: false for bottom {index}")
-        static = None if roles.static is None else bottom[roles.static]
-        wants_static = static is not None and propagate_down[roles.static]
-        if wants_static:
-            static.clear_diff()
+        static, wants_static = None, False
+        if roles.static is not None:
+            static, wants_static = bottom[roles.static], propagate_down[roles.static]
+            if wants_static:
+                static.clear_diff()
         d_states = self.xp.zeros((len(self.runs), len(self.cell.states), self.N, self.runs[0].H), self.dtype)
         for k, last in enumerate(top[1:]):
             d_states[:, k] = last.diff
-        dy, stop = top[0].diff, len(self.runs)
-        for number in range(len(self.levels) - 1, -1, -1):
-            level, x = self.levels[number], self.between[number - 1] if number else bottom[0]
-            start = stop - len(level.runs)
-            level.backward(
-                x, None if number else static, self.mask, dy, d_states[start:stop],
-                number > 0 or propagate_down[0], number == 0 and wants_static,
-            )  # fmt: skip
-            stop = start
-            if number:
-                dy = x.diff
+        runs, y = len(self.directions), top[0]
+        for number in range(len(self.levels) - 1, 0, -1):
+            level, x = self.levels[number], self.between[number - 1]
+            part = d_states[number * runs : (number + 1) * runs]
+            level.backward(x, None, self.mask, y.diff, part, wants_x=True, wants_static=False)
+            y = x
+        self.levels[0].backward(
+            bottom[0], static, self.mask, y.diff, d_states[:runs], propagate_down[0], wants_static
+        )
         for k, index in enumerate(roles.states):
             if propagate_down[index]:
                 bottom[index].diff[...] = d_states[:, k]

@@ -48,7 +48,7 @@ class Run:
         self.states.reshape(len(self.cell.states), T + 1, N, H)
         matmul(self.backend, x.data.reshape(T * N, -1), self.W_x.data.T, self.gates.data.reshape(T * N, rows))
         bias = self.b.data[None]
-        if static is not None:
+        if static is not None and self.W_static is not None:
             bias = bias + static.data.reshape(N, -1) @ self.W_static.data.T
         self.states.data[:, T if self.reverse else 0] = 0 if first is None else first
         self.cell.run_forward(
@@ -77,8 +77,8 @@ class Run:
         self.add_gradient(self.W_x, lambda out: self.product(d_rows.T, x_rows, out))
         self.add_gradient(self.b, lambda out: self.product(self.xp.ones((1, count), self.dtype), d_rows, out[None]))
         self.add_weight_gradients(d_rows, d_extra.reshape(count, -1))
-        if static is not None:
-            self.add_static_gradients(static, d_gates.sum(axis=0), wants_static)
+        if static is not None and self.W_static is not None:
+            self.add_static_gradients(self.W_static, static, d_gates.sum(axis=0), wants_static)
         if wants_x:
             x.add_to_diff(lambda out: self.product(d_rows, self.W_x.data, out.reshape(count, -1)))
 
@@ -93,12 +93,12 @@ class Run:
                 ),
             )
 
-    def add_static_gradients(self, static: Blob, d_sum: Any, wants_static: bool) -> None:
+    def add_static_gradients(self, W_static: Blob, static: Blob, d_sum: Any, wants_static: bool) -> None:
         """The gradients of W_static and of the static input, from the gates' summed over time (N x G H)."""
         N = len(d_sum)
-        self.add_gradient(self.W_static, lambda out: self.product(d_sum.T, static.data.reshape(N, -1), out))
+        self.add_gradient(W_static, lambda out: self.product(d_sum.T, static.data.reshape(N, -1), out))
         if wants_static:
-            static.add_to_diff(lambda out: self.product(d_sum, self.W_static.data, out.reshape(N, -1)))
+            static.add_to_diff(lambda out: self.product(d_sum, W_static.data, out.reshape(N, -1)))
 
     def output(self) -> Any:
         """h at every step, T x N x H."""

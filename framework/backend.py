@@ -31,7 +31,6 @@ class Backend:
         self.seed(seed)
         self.free_arrays: list[Any] = []  # flat arrays that were given back
 
-
     def seed(self, seed: int | None) -> None:
         """Restart all random numbers; None takes a seed from the operating system."""
         self.host_rng = np.random.default_rng(seed)
@@ -84,7 +83,7 @@ class Backend:
         return self.xp.empty(shape, dtype)
 
     def take_array(self, size: int, dtype: Any) -> Any:
-        """A flat array of at least ``size`` values, whatever they are: the smallest that was given back, or a new one."""
+        """A flat array of ``size`` or more values, whatever they are: the smallest one given back, or a new one."""
         fits = [i for i, array in enumerate(self.free_arrays) if array.size >= size and array.dtype == dtype]
         if not fits:
             return self.xp.empty(size, dtype)

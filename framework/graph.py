@@ -150,11 +150,7 @@ class Graph:
                 shapes = tuple([blob.shape for blob in bottom])
                 if shapes != step.shapes or step.layer.reshape_every_pass:
                     _reshape(step, shapes)
-                if not step.layer.saves_kept:
-                    for blob in step.top:
-                        if blob.kept is not None:
-                            blob.will_change(in_place=any(blob is other for other in bottom))
-                step.layer.forward(bottom, step.top)
+                step.layer.run_forward(bottom, step.top)
                 for weight, blob in step.losses:
                     loss = loss + weight * blob.data.sum()
         return float(loss)

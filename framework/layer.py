@@ -83,6 +83,14 @@ class Layer:
         """Compute the tops' data."""
         raise NotImplementedError
 
+    def run_forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
+        """``forward``, as a net runs it: what other layers keep of a top is saved before it changes in place."""
+        if not self.saves_kept:
+            for blob in top:
+                if blob.kept is not None:
+                    blob.will_change(in_place=any(blob is other for other in bottom))
+        self.forward(bottom, top)
+
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         """Compute the diffs of the bottoms asked for, and add to the diffs of the parameters."""
         raise NotImplementedError

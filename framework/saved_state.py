@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-ARRAY = "__array__"     # {"__array__": 3} stands for array number 3
+ARRAY = "__array__"  # {"__array__": 3} stands for array number 3
 
 
 def pack(state: Any) -> tuple[str, list[np.ndarray]]:

@@ -46,8 +46,7 @@ def create_test_nets(param: SolverParameter, folder: Path, backend: Backend) -> 
         raise RecaffeError(f"solver: test_iter is {min(iterations)}, expected more than 0")
     states = states or [NetState()] * len(sources)
     return [
-        _create_net(source, TEST, state, param, folder, backend)
-        for source, state in zip(sources, states, strict=True)
+        _create_net(source, TEST, state, param, folder, backend) for source, state in zip(sources, states, strict=True)
     ]
 
 

@@ -136,7 +136,7 @@ class Update:
     """
 
     type: ClassVar[str]
-    histories: ClassVar[int] = 1     # arrays kept for each parameter
+    histories: ClassVar[int] = 1  # arrays kept for each parameter
 
     def __init__(self, param: SolverParameter):
         self.momentum: float = param.momentum
@@ -253,9 +253,7 @@ class Adam(Update):
     def step(self, backend, w, g, history, t, r, scale, l2, l1):
         m, v = history
         of_m, of_v = self.corrections(t)
-        adam_step(
-            backend, w, g, m, v, r * of_v / of_m, self.momentum, self.momentum2, self.delta, 0.0, scale, l2, l1
-        )
+        adam_step(backend, w, g, m, v, r * of_v / of_m, self.momentum, self.momentum2, self.delta, 0.0, scale, l2, l1)
 
 
 class AdamW(Adam):

@@ -174,7 +174,7 @@ class _Reader:
         self.open_layers += is_layer
         self.fill(child, value)
         self.open_layers -= is_layer
-        if is_layer and not self.open_layers:   # the layers of a step are inside another
+        if is_layer and not self.open_layers:  # the layers of a step are inside another
             self.lines.add(_layer_name(child), self.source.line(field.offset))
 
     def keep_or_refuse(self, message: Any, field: Field) -> None:

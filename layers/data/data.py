@@ -65,7 +65,7 @@ class DatumSource(ImageSource):
     def __init__(self, database: Database, color: bool | None, rand_skip: int, *args: Any):
         super().__init__(*args)
         self._database, self._color = database, color
-        self._after = b""               # the key of the last record read
+        self._after = b""  # the key of the last record read
         self._records = database.records(b"")
         for _ in range(self.rng.integers(rand_skip) if rand_skip else 0):
             self._next()
@@ -90,7 +90,7 @@ class DatumSource(ImageSource):
         self._records = self._database.records(self._after)
 
     def close(self) -> None:
-        with suppress(ValueError):      # in a forked child it may be half-way
+        with suppress(ValueError):  # in a forked child it may be half-way
             self._records.close()
 
     def _next(self) -> tuple[bytes, Any]:

@@ -81,7 +81,7 @@ class LevelDbDatabase(Database):
             raise RecaffeError(f"{self.path}: damaged after key {after!r}: {error}") from None
 
 
-KINDS: dict[str, tuple[type[Database], str]] = {     # the class, and the file that tells it
+KINDS: dict[str, tuple[type[Database], str]] = {  # the class, and the file that tells it
     "LMDB": (LmdbDatabase, "data.mdb"),
     "LEVELDB": (LevelDbDatabase, "CURRENT"),
 }

@@ -110,7 +110,7 @@ class RowSource(BatchSource):
         if self._loaded == self._file:
             return
         path = self._paths[self._file]
-        self._values, self._loaded = [], -1     # frees the last file's rows before the next ones come
+        self._values, self._loaded = [], -1  # frees the last file's rows before the next ones come
         with open_hdf5(path) as file:
             if rows_of(file, path, self.names) != (self._counts[self._file], self._row_shapes):
                 raise RecaffeError(f"{path}: the file has changed while it was in use")

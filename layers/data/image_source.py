@@ -8,7 +8,7 @@ from ...framework.errors import RecaffeError
 from .prefetcher import Batch, BatchSource
 from .transformer import Transformer
 
-IN_CACHE = 1 << 17      # values that are transformed at once
+IN_CACHE = 1 << 17  # values that are transformed at once
 
 
 class Record(NamedTuple):

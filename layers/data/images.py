@@ -33,7 +33,7 @@ def decode_image(data: bytes, color: bool | None) -> np.ndarray:
     try:
         with pillow.open(io.BytesIO(data)) as image:
             if color is False and image.format == "JPEG":
-                image.draft("L", image.size)            # the file's own brightness channel
+                image.draft("L", image.size)  # the file's own brightness channel
             pixels = _pixels(image, color)
     except (OSError, SyntaxError, ValueError, EOFError, pillow.DecompressionBombError) as error:
         raise RecaffeError(f"not a readable image ({error})") from None
@@ -42,7 +42,7 @@ def decode_image(data: bytes, color: bool | None) -> np.ndarray:
 
 def _pixels(image: Any, color: bool | None) -> np.ndarray:
     """H x W x C bytes, B before G before R."""
-    if image.mode.startswith("I"):                      # 16 bits of grey
+    if image.mode.startswith("I"):  # 16 bits of grey
         if color is None:
             raise RecaffeError("an image of 16 bits a channel; write it with 8 bits, or set force_color or force_gray")
         image = _from_16_bits(image)

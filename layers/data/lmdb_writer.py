@@ -13,7 +13,7 @@ from ...framework.errors import RecaffeError
 from .datum import make_datum
 from .optional import require
 
-FIRST_SIZE = 1 << 26    # bytes; grows as it fills
+FIRST_SIZE = 1 << 26  # bytes; grows as it fills
 RECORDS_A_TRANSACTION = 1000
 
 

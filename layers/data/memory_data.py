@@ -39,8 +39,7 @@ class MemoryData(Layer):
         self.shape = (param.batch_size, param.channels, param.height, param.width)
         if min(self.shape) < 1:
             self.fail(
-                f"memory_data_param: batch_size, channels, height and width are {self.shape};"
-                " all must be 1 or more"
+                f"memory_data_param: batch_size, channels, height and width are {self.shape}; all must be 1 or more"
             )
         if self.param.HasField("transform_param"):
             log.warning("layer %r: MemoryData does not transform its arrays; transform_param is not used", self.name)

@@ -57,10 +57,10 @@ class Accuracy(Layer):
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         outer, classes, inner = self.rows
         labels = index_values(self, bottom[1], classes, "label", self.ignore).reshape(outer, inner)
-        is_label = labels[:, None] == self.xp.arange(classes)[:, None]     # (outer, classes, inner)
+        is_label = labels[:, None] == self.xp.arange(classes)[:, None]  # (outer, classes, inner)
         scores = bottom[0].data.reshape(self.rows)
         label_score = self.xp.where(is_label, scores, 0).sum(axis=1, keepdims=True)
-        rank = (scores >= label_score).sum(axis=1)      # the label itself counts; 0 for a score that is no number
+        rank = (scores >= label_score).sum(axis=1)  # the label itself counts; 0 for a score that is no number
         right = (rank >= 1) & (rank <= self.top_k) & (labels >= 0)
         top[0].data[...] = _share(self.xp, right.sum(), (labels >= 0).sum())
         if len(top) == 2:

@@ -7,7 +7,7 @@ from ...framework.blob import Blob
 from ...framework.layer import register
 from .loss_layer import LossLayer
 
-NEAR = 1e-4     # added to distances that are divided by, as in Caffe
+NEAR = 1e-4  # added to distances that are divided by, as in Caffe
 
 
 @register

@@ -7,7 +7,7 @@ from ...framework.layer import Layer
 from ...proto import LossParameter
 from ..fork_options import refuse_fork_options
 
-LOG_THRESHOLD = 1e-20      # smaller probabilities count as this, so that their logarithm is finite
+LOG_THRESHOLD = 1e-20  # smaller probabilities count as this, so that their logarithm is finite
 
 
 class LossLayer(Layer):

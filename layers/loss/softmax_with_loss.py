@@ -95,7 +95,7 @@ def softmax_loss_forward(backend: Any, x: Any, labels: Any, p: Any) -> Any:
     xp = backend.xp
     softmax_forward(backend, x, p)
     at_label = p[label_places(xp, labels)]
-    smallest = xp.finfo(xp.float32).tiny        # the logarithm stays finite
+    smallest = xp.finfo(xp.float32).tiny  # the logarithm stays finite
     return -(xp.log(xp.maximum(at_label, smallest)) * (labels >= 0)).sum()
 
 

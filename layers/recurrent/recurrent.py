@@ -153,7 +153,7 @@ class Recurrent(SequenceLayer):
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         param = self.param.recurrent_param
         cont = None if self.cont is None else self.marks(bottom[self.cont], "cont")
-        self.keep = self.keep_factors(cont, param.direction == REVERSE)
+        self.keeps = self.keep_factors(cont, param.direction == REVERSE)
         self.mask = self.padding_mask(bottom, param.padding)
         values = [state.forward(self, self.N, bottom) for state in self.states]
         for t in self.times():
@@ -208,8 +208,8 @@ class Recurrent(SequenceLayer):
                 d = copy.blobs[state.name].diff if state.name in plan.reached else self.xp.zeros_like(d_values[k])
                 if self.mask is not None:
                     d = d + self.padded(t, d_values[k])
-                d_values[k] = d if self.keep is None else along(self.keep[t], d) * d
-                if d_first[k] is not None and self.keep is not None:
+                d_values[k] = d if self.keeps is None else along(self.keeps[t], d) * d
+                if d_first[k] is not None and self.keeps is not None:
                     d_first[k] += (d - d_values[k]).sum(axis=0)
             for name, blob in inputs:
                 blob.diff[t] = copy.blobs[name].diff if name in plan.reached else 0
@@ -237,9 +237,9 @@ class Recurrent(SequenceLayer):
 
     def kept(self, t: int, state: State, value: Any) -> Any:
         """The state before step ``t``: what the last step gave, or the first values where a sequence starts."""
-        if self.keep is None:
+        if self.keeps is None:
             return value
-        keep = along(self.keep[t], value)
+        keep = along(self.keeps[t], value)
         return keep * value + (1 - keep) * state.first
 
     def masked(self, t: int, value: Any) -> Any:

@@ -24,7 +24,7 @@ class RecurrentBottoms:
 def assign_bottoms(param: RecurrentParameter, states: int, count: int) -> RecurrentBottoms | None:
     """The places of ``count`` bottoms, ``states`` of them first states; None if there are too few or too many."""
     padding = int(param.padding != RecurrentParameter.NO_PADDING)
-    free = count - 1 - states - padding         # cont and static
+    free = count - 1 - states - padding  # cont and static
     has_cont = param.cont_bottom and free > 0
     has_static = free - has_cont == 1
     if free != has_cont + has_static:

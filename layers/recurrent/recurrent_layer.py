@@ -36,7 +36,7 @@ class RecurrentLayer(SequenceLayer):
     """
 
     bottoms, tops = (1, None), (1, None)
-    input_names: ClassVar[tuple[str, str, str]]     # of W_x, b and W_static
+    input_names: ClassVar[tuple[str, str, str]]  # of W_x, b and W_static
 
     def make_cell(self) -> Cell:
         """The step."""
@@ -158,9 +158,7 @@ class RecurrentLayer(SequenceLayer):
             part = d_states[number * runs : (number + 1) * runs]
             level.backward(x, None, self.mask, y.diff, part, wants_x=True, wants_static=False)
             y = x
-        self.levels[0].backward(
-            bottom[0], static, self.mask, y.diff, d_states[:runs], propagate_down[0], wants_static
-        )
+        self.levels[0].backward(bottom[0], static, self.mask, y.diff, d_states[:runs], propagate_down[0], wants_static)
         for k, index in enumerate(roles.states):
             if propagate_down[index]:
                 bottom[index].diff[...] = d_states[:, k]

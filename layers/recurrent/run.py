@@ -27,7 +27,7 @@ class Run:
     ):  # fmt: skip
         self.layer, self.cell, self.reverse, self.H = layer, cell, reverse, H
         self.backend, self.xp, self.dtype = layer.backend, layer.xp, layer.dtype
-        self.carried: Any = None        # the last states of the pass before, K x N x H
+        self.carried: Any = None  # the last states of the pass before, K x N x H
         param, rows = layer.param.recurrent_param, cell.gates * H
         W_x, b, W_static = (prefix + name for name in names)
         self.W_x = layer.add_blob(W_x, (rows, D), param.weight_filler)

@@ -94,7 +94,7 @@ class StepCopy:
         """Run the layers."""
         for part in self.parts:
             self._reshape(part)
-            part.layer.forward(part.bottom, part.top)
+            part.layer.run_forward(part.bottom, part.top)
 
     def backward(self, plan: Plan) -> None:
         """Run those backward that ``plan`` names, from last to first."""

@@ -253,7 +253,7 @@ def test_split_adds_in_the_order_of_the_tops() -> None:
     single = SingleLayer("type: 'Split' top: 'a' top: 'b' top: 'c'", [np.zeros(1)], dtype=np.float32)
     single.forward()
     backward(single, [np.array([1.0]), np.array([2.0**-24]), np.array([2.0**-24])], [True])
-    assert single.bottom_diffs()[0] == np.float32(1.0)      # the small ones first would give more
+    assert single.bottom_diffs()[0] == np.float32(1.0)  # the small ones first would give more
 
 
 def test_silence_clears_the_diffs() -> None:

@@ -135,7 +135,9 @@ def test_batches_of_one_follow_the_size_of_the_image(folder):
     image_module.fromarray(np.zeros((4, 9, 3), np.uint8)).save("other.png")
     (folder / "two.txt").write_text("image 0.png 0\nother.png 1\n")
     assert [b["x"].shape for b in batches(list_net("batch_size: 1", source="two.txt"), 3)] == [
-        (1, 3, 7, 8), (1, 3, 4, 9), (1, 3, 7, 8)
+        (1, 3, 7, 8),
+        (1, 3, 4, 9),
+        (1, 3, 7, 8),
     ]
     with pytest.raises(recaffe.RecaffeError, match=r"two.txt:2: the image has shape \(3, 4, 9\), expected \(3, 7, 8\)"):
         batches(list_net("batch_size: 2", source="two.txt"), 1)

@@ -157,7 +157,7 @@ def test_euclidean_loss_refuses_other_sizes() -> None:
 @pytest.mark.parametrize("axis", LABELS)
 @pytest.mark.parametrize("ignore", [None, 2])
 def test_accuracy(top_k: int, axis: int, ignore: int | None) -> None:
-    scores = np.round(SCORES / 2)      # with ties
+    scores = np.round(SCORES / 2)  # with ties
     rule = "" if ignore is None else f"ignore_label: {ignore}"
     text = f"type: 'Accuracy' top: 'a' top: 'c' accuracy_param {{ top_k: {top_k} axis: {axis} {rule} }}"
     share, of_class = run(text, scores, LABELS[axis])
@@ -264,9 +264,7 @@ def test_infogain_matrix_from_a_file(tmp_path) -> None:
     H = rng.uniform(size=(4, 4)).astype(np.float32)
     path = tmp_path / "H.binaryproto"
     path.write_bytes(array_to_blob(H.reshape(1, 1, 4, 4)).SerializeToString())
-    from_file = loss_and_gradient(
-        f"type: 'InfogainLoss' infogain_loss_param {{ source: '{path}' }}", SCORES, LABELS[1]
-    )
+    from_file = loss_and_gradient(f"type: 'InfogainLoss' infogain_loss_param {{ source: '{path}' }}", SCORES, LABELS[1])
     from_bottom = _with_matrix("type: 'InfogainLoss'", H.astype(np.float64))
     assert from_file[0] == from_bottom[0]
     assert (from_file[1] == from_bottom[1]).all()
@@ -289,7 +287,7 @@ def _with_matrix(text: str, H: np.ndarray) -> tuple[float, np.ndarray]:
 @pytest.mark.parametrize("legacy", [False, True])
 def test_contrastive_loss(legacy: bool) -> None:
     a, b, like = rng.normal(size=(6, 3)), rng.normal(size=(6, 3)), np.array([1.0, 0, 1, 0, 0, 0])
-    b[3], b[4] = a[3] + 9, a[4] + 0.1       # beyond the margin, and near
+    b[3], b[4] = a[3] + 9, a[4] + 0.1  # beyond the margin, and near
     text = f"type: 'ContrastiveLoss' contrastive_loss_param {{ margin: 2 legacy_version: {str(legacy).lower()} }}"
     single = SingleLayer(text, [a, b, like])
     expected, da = 0.0, np.zeros(a.shape)

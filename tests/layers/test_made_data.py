@@ -16,7 +16,7 @@ def dummy_net(options: str, tops: str = "x t") -> recaffe.Net:
 
 def test_constants_and_random_values():
     net = dummy_net(
-        'shape { dim: 2 dim: 3 } shape { dim: 500 } data_filler { value: 1.5 }'
+        "shape { dim: 2 dim: 3 } shape { dim: 500 } data_filler { value: 1.5 }"
         ' data_filler { type: "uniform" min: 2 max: 3 }'
     )
     net.forward()

@@ -155,7 +155,7 @@ def test_a_forked_net_goes_on_by_itself(images, options):
 def test_a_process_ends_with_a_net_that_nobody_closed(images):
     code = (
         "import recaffe, sys; from recaffe.proto import parse_net;"
-        f"net = recaffe.Net(parse_net('layer {{ name: \"d\" type: \"Data\" top: \"x\" {NET} }}'), recaffe.TRAIN);"
+        f'net = recaffe.Net(parse_net(\'layer {{ name: "d" type: "Data" top: "x" {NET} }}\'), recaffe.TRAIN);'
         "net.forward(); print('done')"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

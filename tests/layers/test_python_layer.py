@@ -103,7 +103,7 @@ def test_values_gradients_and_reshape() -> None:
         assert_close(net.forward(x=x)["y"], 2 * x * w, 1e-6)
         assert_close(net.backward(y=dy)["x"], 2 * dy * w, 1e-6)
         assert_close(net.params["user"][0].diff, times * 2 * (dy * x).sum(axis=0), 1e-6)
-    assert net.layer_dict["user"].user.reshapes == 3     # once when built, then before each forward pass
+    assert net.layer_dict["user"].user.reshapes == 3  # once when built, then before each forward pass
 
 
 def test_parameters_are_the_net_s() -> None:

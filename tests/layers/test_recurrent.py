@@ -24,7 +24,7 @@ CELLS = {
     "RNN sigmoid": ("RNN", "output_hidden: true nonlinearity: SIGMOID", reference.rnn(reference.sigmoid), 1),
     "RNN relu": ("RNN", "nonlinearity: RELU", reference.rnn(lambda a: np.maximum(a, 0)), 1),
 }
-NAMES = {"W_xc": "W_x", "W_xh": "W_x", "W_hc": "W_h", "W_hh": "W_h"}      # ours, and the reference's
+NAMES = {"W_xc": "W_x", "W_xh": "W_x", "W_hc": "W_h", "W_hh": "W_h"}  # ours, and the reference's
 # what cont, a mask and lengths say: a sequence starts within a stream, a whole stream is padding
 CONT = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 1], [0, 0, 1], [1, 1, 0]], float)
 MASK = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0], [1, 1, 0], [1, 0, 0]], float)

@@ -161,7 +161,7 @@ def plain_rnn(x, W_x, b, W_h):
 
 @pytest.mark.parametrize("type", TYPES)
 def test_what_stands_in_padding_does_not_matter(type):
-    net = recurrent_net(type, "padding: MASK direction: BIDIRECTIONAL")    # bottom 1 is the mask: there is no other
+    net = recurrent_net(type, "padding: MASK direction: BIDIRECTIONAL")  # bottom 1 is the mask: there is no other
     x, mask = rng.normal(size=(4, 2, 3)), np.array([[1, 1], [1, 0], [1, 0], [0, 0]], float)
     y = run(net, x, mask)
     assert not y[mask == 0].any() and y[mask == 1].all()

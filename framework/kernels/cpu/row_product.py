@@ -78,7 +78,7 @@ def add_row_product(a, panels, out):
     whole = M // width
     for p in range(whole):
         _add_panel(a, panels[p], out, p * width)
-    if whole < len(panels):     # the last panel is wider than what is left of out's rows
+    if whole < len(panels):  # the last panel is wider than what is left of out's rows
         wide = np.zeros((len(a), width), out.dtype)
         _add_panel(a, panels[whole], wide, 0)
         for r in range(len(wide)):

@@ -97,9 +97,7 @@ def assert_close(got: Any, expected: Any, tolerance: float = 1e-5, what: str = "
     assert worst <= tolerance, f"{what}: off by {worst:.2g} of the largest value\n{got}\nexpected\n{expected}"
 
 
-def backward(
-    single: SingleLayer, top_diffs: Sequence[Any], propagate_down: Sequence[bool]
-) -> list[np.ndarray]:
+def backward(single: SingleLayer, top_diffs: Sequence[Any], propagate_down: Sequence[bool]) -> list[np.ndarray]:
     """Run a layer backward from ``top_diffs``; gives the diffs of its bottoms."""
     single.set_top_diffs([np.asarray(diff) for diff in top_diffs])
     single.backward(propagate_down)

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from recaffe import registered_types
 from recaffe.framework.layer import layer_class
 

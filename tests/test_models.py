@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 import recaffe
-from benchmarks.nets import training_net
 from recaffe.proto import read_net, read_solver
+
+from benchmarks.nets import training_net
 
 ROOT = Path(__file__).parent.parent
 MODELS = sorted(path.name for path in (ROOT / "models").iterdir() if (path / "deploy.prototxt").exists())

@@ -57,7 +57,7 @@ def test_resume_is_exact(tmp_path, solver_type, snapshot_format):
     first.step(7)
     state = first.snapshot()
     assert state == tmp_path / f"run_iter_7.solverstate{FORMATS[snapshot_format]}"
-    first.step(2)                           # goes on, and must leave no trace
+    first.step(2)  # goes on, and must leave no trace
 
     param.random_seed = 99
     second, second_losses = observed(param)

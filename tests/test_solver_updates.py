@@ -123,7 +123,7 @@ def test_fused_step_is_the_plain_one(name, scalars, ready, dtype):
     plain = [array.copy() for array in arrays]
     fusables[name].plain(backend, *plain, *scalars, *ready)
     fusables[name](backend, *arrays, *scalars, *ready)
-    for i in (0, *range(2, count + 1)):     # the gradient is left undefined
+    for i in (0, *range(2, count + 1)):  # the gradient is left undefined
         np.testing.assert_allclose(arrays[i], plain[i], rtol=1e-5 if dtype == "float32" else 1e-12, atol=1e-6)
 
 

@@ -75,7 +75,7 @@ def test_hdf5_has_caffes_layout(tmp_path):
     with h5py.File(tmp_path / "w.h5") as file:
         assert {layer: sorted(group) for layer, group in file["data"].items() if layer in "ab"} == {
             "a": ["0", "1"],
-            "b": ["1"],     # the shared weight is held once, at its owner
+            "b": ["1"],  # the shared weight is held once, at its owner
         }
         np.testing.assert_array_equal(file["data/b/1"][()], net.params["b"][1].data)
         np.testing.assert_array_equal(file["diff/a/0"][()], 3 * net.params["a"][0].data)

@@ -13,7 +13,6 @@ from time import perf_counter
 import numpy as np
 import recaffe
 import torch
-from recaffe.proto import read_solver
 from torch.nn import functional
 
 State = tuple[torch.Tensor, ...] | None
@@ -104,31 +103,46 @@ def loss_of(model: TorchModel, batch: tuple, state: State) -> tuple[torch.Tensor
     return functional.cross_entropy(scores.flatten(0, 1), target.flatten()), state
 
 
+class TorchTraining:
+    """What the solver does, done by PyTorch on the solver's batches; the solver's net gives the first weights."""
+
+    def __init__(self, solver: recaffe.Solver):
+        self.param = param = solver.param
+        self.model = TorchModel(solver.net)
+        self.learnt = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        self.adam = torch.optim.Adam(self.learnt, betas=(param.momentum, param.momentum2))
+        self.read, self.state, self.iteration = batches(solver.net), None, 0
+
+    def step(self) -> float:
+        """One update; gives the loss before it."""
+        param, group = self.param, self.adam.param_groups[0]
+        group["lr"] = param.base_lr * (1 - self.iteration / param.max_iter) ** param.power
+        # Caffe adds delta before the correction of the zero start, PyTorch behind it
+        group["eps"] = param.delta / math.sqrt(1 - param.momentum2 ** (self.iteration + 1))
+        loss, self.state = loss_of(self.model, self.read(), self.state)
+        self.adam.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.learnt, param.clip_gradients)
+        self.adam.step()
+        self.iteration += 1
+        return loss.item()
+
+
 def main(name: str) -> None:
     """Train the model ``name`` as its solver says; print the held-out bits per character."""
     torch.set_num_threads(2)
     solver = recaffe.get_solver(f"models/{name}/solver.prototxt")
-    param = read_solver(f"models/{name}/solver.prototxt")
-    model = TorchModel(solver.net)
-    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    adam = torch.optim.Adam(learnt, param.base_lr, (param.momentum, param.momentum2), param.delta)
-    train, test = batches(solver.net), batches(solver.test_nets[0])
-    state: State = None
+    training = TorchTraining(solver)
     start = perf_counter()
-    for iteration in range(param.max_iter):
-        for group in adam.param_groups:
-            group["lr"] = param.base_lr * (1 - iteration / param.max_iter) ** param.power
-        loss, state = loss_of(model, train(), state)
-        adam.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(learnt, param.clip_gradients)
-        adam.step()
+    for _ in range(solver.param.max_iter):
+        training.step()
     seconds, total, state = perf_counter() - start, 0.0, None
+    read, count = batches(solver.test_nets[0]), solver.param.test_iter[0]
     with torch.no_grad():
-        for _ in range(param.test_iter[0]):
-            loss, state = loss_of(model, test(), state)
-            total += float(loss) / param.test_iter[0]
-    print(f"{name} in PyTorch: bits per character {total / math.log(2):.4f}, {seconds:.0f} s")
+        for _ in range(count):
+            loss, state = loss_of(training.model, read(), state)
+            total += float(loss) / count
+    print(f"{name} in PyTorch: {total / math.log(2):.4f} bits per character, {seconds:.0f} s")
 
 
 if __name__ == "__main__":

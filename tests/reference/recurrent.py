@@ -56,7 +56,7 @@ class Stack:
     states: int
     levels: Sequence[Sequence[tuple[bool, Mapping[str, np.ndarray]]]]
     sums: bool = False
-    last: list[list[State]] = field(default_factory=list)       # of each run, for each stream
+    last: list[list[State]] = field(default_factory=list)  # of each run, for each stream
 
     def __call__(
         self,

@@ -3,7 +3,8 @@
     python -m benchmarks.sequence_models models/digits_rows/solver.prototxt
 
 The net is built from the prototxt with PyTorch's own layers, and reads the batches of recaffe's data layer.  What it
-has learnt is put back into recaffe's net, which is scored as ``recaffe train`` does and written as PREFIX_torch.caffemodel.
+has learnt is put back into recaffe's net, which is scored as ``recaffe train`` does and written as
+PREFIX_torch.caffemodel.
 """
 
 import logging

@@ -12,6 +12,8 @@ from recaffe.framework.fusable import fusables
 from tests import recurrent_kernels
 
 pytest.importorskip("numba")
+if not CpuBackend().fused:
+    pytest.skip("RECAFFE_PLAIN asks for the plain code alone", allow_module_level=True)
 recaffe.registered_types()  # imports the layers, which bring the plain versions
 
 TOLERANCE = {np.float32: 1e-5, np.float64: 1e-12}

@@ -135,10 +135,10 @@ class Layer:
                 self.fail(f"parameter {index} ({name}) in the text has {values.size} values, expected {blob.count}")
             values = values.reshape(blob.shape)
         elif filler is None:
-            values = np.zeros(blob.shape)
+            values = np.broadcast_to(np.zeros((), self.dtype), blob.shape)
         else:
             try:
-                values = fill_values(filler, blob.shape, self.backend.host_rng)
+                values = fill_values(filler, blob.shape, self.backend.host_rng, self.dtype)
             except RecaffeError as error:
                 self.fail(f"parameter {name}: {error}")
         blob.data[...] = self.backend.to_device(np.asarray(values, self.dtype))

@@ -113,3 +113,10 @@ def test_the_same_seed_fills_the_same_values(kind):
 def test_mistakes(text, shape, message):
     with pytest.raises(RecaffeError, match=message):
         fill(text, shape)
+
+
+@pytest.mark.parametrize("text", ['type: "uniform" min: -1', 'type: "gaussian"', 'type: "xavier"', 'type: "msra"'])
+def test_a_large_blob_is_drawn_in_parts_with_the_same_values(text, monkeypatch):
+    whole = fill(text, (40, 50))
+    monkeypatch.setattr("recaffe.framework.filler.PART", 333)
+    np.testing.assert_array_equal(fill(text, (40, 50)), whole)

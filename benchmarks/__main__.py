@@ -7,6 +7,8 @@ from rich.table import Table
 from .caffe_time import caffe_ms
 from .measure import compare
 from .nets import NETS
+from .recurrent import is_recurrent
+from .recurrent import names as recurrent_names
 
 
 @click.command()
@@ -14,15 +16,20 @@ from .nets import NETS
 @click.option("--mode", type=click.Choice(["train", "test", "both"]), default="both", show_default=True)
 @click.option("--rounds", default=9, show_default=True, help="Pairs of blocks.")
 def main(nets: tuple[str, ...], mode: str, rounds: int) -> None:
-    """Time NETS (all by default) against PyTorch, and Caffe's own time where it is on the PATH."""
-    unknown = [net for net in nets if net not in NETS]
+    """Time NETS against PyTorch, and Caffe's own time where it is on the PATH.
+
+    All whole nets by default; ``recurrent`` stands for all recurrent layers (forward and backward of one layer).
+    """
+    if nets == ("recurrent",):
+        nets = tuple(recurrent_names())
+    unknown = [net for net in nets if net not in NETS and not is_recurrent(net)]
     if unknown:
         raise click.UsageError(f"unknown net {unknown[0]!r} (known: {', '.join(NETS)})")
     table = Table("net", "mode", "recaffe ms", "PyTorch ms", "ratio", "middle half", "peak MB", "PyTorch's", "Caffe ms")
     for net in nets or NETS:
-        for kind in ("train", "test") if mode == "both" else (mode,):
+        for kind in ("train",) if is_recurrent(net) else ("train", "test") if mode == "both" else (mode,):
             result = compare(net, kind, "torch", rounds)
-            caffe = caffe_ms(net) if kind == "train" else None
+            caffe = caffe_ms(net) if kind == "train" and net in NETS else None
             table.add_row(
                 net,
                 kind,

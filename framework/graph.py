@@ -78,21 +78,17 @@ class Graph:
 
     def _find_last_reads(self) -> None:
         """Where the gradient of each inner blob is read last: in the backward of the layer that made the blob."""
-        written = [
-            blob
+        written = {
+            id(blob)
             for step in self.steps
             if step.needs_backward
             for blob, asked in zip(step.bottom, step.propagate_down, strict=True)
             if asked
-        ]
-        losses = [blob for step in self.steps for _, blob in step.losses]
+        }
+        inner = written - {id(blob) for step in self.steps for _, blob in step.losses}
         for step in self.steps:
-            step.last_reads = [
-                blob
-                for blob in step.top
-                if not any(blob is other for other in (*step.bottom, *losses))
-                and any(blob is other for other in written)
-            ]
+            in_place = set(map(id, step.bottom))
+            step.last_reads = [blob for blob in step.top if id(blob) in inner and id(blob) not in in_place]
 
     def _add_tops(self, layer: Layer, available: dict[str, None]) -> list[str]:
         """Make the blobs of the layer's tops; gives their names."""

@@ -1,8 +1,6 @@
 """Which layers of a prototxt belong to a net: phases, levels, stages, include and exclude rules."""
 
-from typing import Any
-
-from ..proto import NetParameter, NetState, NetStateRule, Phase
+from ..proto import NetParameter, NetState, NetStateRule
 from .errors import LayerError
 from .layer import place
 
@@ -39,8 +37,3 @@ def rule_holds(rule: NetStateRule, state: NetState) -> bool:
         return False
     stages = set(state.stage)
     return stages.issuperset(rule.stage) and stages.isdisjoint(rule.not_stage)
-
-
-def phase_name(phase: Any) -> str:
-    """TRAIN or TEST."""
-    return Phase.Name(phase)

@@ -122,3 +122,12 @@ def test_cupy_is_imported_in_one_file():
         or (isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "cupy")
     }
     assert importers == {"framework/backend.py"}
+
+
+def test_the_architecture_page_names_every_module():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    for names in LEVELS:
+        for name in names:
+            assert (
+                f"`{name}`" in page or f"`{name.rpartition('.')[2]}`" in page or f"`{name}.*`" in page or name == "api"
+            )

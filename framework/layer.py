@@ -116,6 +116,9 @@ class Layer:
     def reset_states(self) -> None:
         """Forget what is carried from pass to pass (the hidden states of a recurrent layer)."""
 
+    def select_streams(self, order: Any) -> None:
+        """Of what is carried, keep the streams with these numbers, in this order (host integers; repeats are fine)."""
+
     def close(self) -> None:
         """Release files and threads."""
 

@@ -181,6 +181,11 @@ class Net(Graph):
         for layer in self.layers:
             layer.reset_states()
 
+    def select_streams(self, order: Any) -> None:
+        """Let the next pass go on from these streams of the last one, in this order: what a beam search keeps."""
+        for layer in self.layers:
+            layer.select_streams(order)
+
     def close(self) -> None:
         """Release the files and threads of all layers."""
         for layer in self.layers:

@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-FAMILIES = ("activation", "common", "data", "loss", "normalization", "recurrent", "vision")
+FAMILIES = ("activation", "attention", "common", "data", "loss", "normalization", "recurrent", "vision")
 
 for _family in FAMILIES:
     import_module(f"{__name__}.{_family}")

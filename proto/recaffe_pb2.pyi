@@ -363,7 +363,7 @@ class StateEntry(_message.Message):
     def __init__(self, key: _Optional[str] = ..., dtype: _Optional[str] = ..., shape: _Optional[_Iterable[int]] = ..., value: _Optional[bytes] = ...) -> None: ...
 
 class LayerParameter(_message.Message):
-    __slots__ = ("name", "type", "bottom", "top", "phase", "loss_weight", "param", "blobs", "propagate_down", "include", "exclude", "transform_param", "loss_param", "accuracy_param", "argmax_param", "batch_norm_param", "bias_param", "clip_param", "concat_param", "contrastive_loss_param", "convolution_param", "crop_param", "data_param", "dropout_param", "dummy_data_param", "eltwise_param", "elu_param", "embed_param", "exp_param", "flatten_param", "hdf5_data_param", "hdf5_output_param", "hinge_loss_param", "image_data_param", "infogain_loss_param", "inner_product_param", "input_param", "log_param", "lrn_param", "memory_data_param", "mvn_param", "parameter_param", "pooling_param", "power_param", "prelu_param", "python_param", "recurrent_param", "reduction_param", "relu_param", "reshape_param", "scale_param", "sigmoid_param", "softmax_param", "spp_param", "slice_param", "swish_param", "tanh_param", "threshold_param", "tile_param", "window_data_param", "option_block", "bn_param", "reorg_param", "upsample_param", "ctc_decoder_param", "ctc_loss_param", "interp_param", "shuffle_channel_param", "annotated_data_param", "multibox_loss_param", "permute_param", "prior_box_param", "detection_output_param", "detection_evaluate_param", "norm_param", "video_data_param", "center_loss_param", "flip_param", "psroi_pooling_param", "reverse_param", "lstm_param", "engine", "transpose_param", "roi_pooling_param", "smooth_l1_loss_param")
+    __slots__ = ("name", "type", "bottom", "top", "phase", "loss_weight", "param", "blobs", "propagate_down", "include", "exclude", "transform_param", "loss_param", "accuracy_param", "argmax_param", "batch_norm_param", "bias_param", "clip_param", "concat_param", "contrastive_loss_param", "convolution_param", "crop_param", "data_param", "dropout_param", "dummy_data_param", "eltwise_param", "elu_param", "embed_param", "exp_param", "flatten_param", "hdf5_data_param", "hdf5_output_param", "hinge_loss_param", "image_data_param", "infogain_loss_param", "inner_product_param", "input_param", "log_param", "lrn_param", "memory_data_param", "mvn_param", "parameter_param", "pooling_param", "power_param", "prelu_param", "python_param", "recurrent_param", "reduction_param", "relu_param", "reshape_param", "scale_param", "sigmoid_param", "softmax_param", "spp_param", "slice_param", "swish_param", "tanh_param", "threshold_param", "tile_param", "window_data_param", "option_block", "attention_param", "positional_encoding_param", "layer_norm_param", "gelu_param", "feed_forward_param", "transformer_param", "bn_param", "reorg_param", "upsample_param", "ctc_decoder_param", "ctc_loss_param", "interp_param", "shuffle_channel_param", "annotated_data_param", "multibox_loss_param", "permute_param", "prior_box_param", "detection_output_param", "detection_evaluate_param", "norm_param", "video_data_param", "center_loss_param", "flip_param", "psroi_pooling_param", "reverse_param", "lstm_param", "engine", "transpose_param", "roi_pooling_param", "smooth_l1_loss_param")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     BOTTOM_FIELD_NUMBER: _ClassVar[int]
@@ -425,6 +425,12 @@ class LayerParameter(_message.Message):
     TILE_PARAM_FIELD_NUMBER: _ClassVar[int]
     WINDOW_DATA_PARAM_FIELD_NUMBER: _ClassVar[int]
     OPTION_BLOCK_FIELD_NUMBER: _ClassVar[int]
+    ATTENTION_PARAM_FIELD_NUMBER: _ClassVar[int]
+    POSITIONAL_ENCODING_PARAM_FIELD_NUMBER: _ClassVar[int]
+    LAYER_NORM_PARAM_FIELD_NUMBER: _ClassVar[int]
+    GELU_PARAM_FIELD_NUMBER: _ClassVar[int]
+    FEED_FORWARD_PARAM_FIELD_NUMBER: _ClassVar[int]
+    TRANSFORMER_PARAM_FIELD_NUMBER: _ClassVar[int]
     BN_PARAM_FIELD_NUMBER: _ClassVar[int]
     REORG_PARAM_FIELD_NUMBER: _ClassVar[int]
     UPSAMPLE_PARAM_FIELD_NUMBER: _ClassVar[int]
@@ -510,6 +516,12 @@ class LayerParameter(_message.Message):
     tile_param: TileParameter
     window_data_param: WindowDataParameter
     option_block: _containers.RepeatedCompositeFieldContainer[OptionBlock]
+    attention_param: AttentionParameter
+    positional_encoding_param: PositionalEncodingParameter
+    layer_norm_param: LayerNormParameter
+    gelu_param: GELUParameter
+    feed_forward_param: FeedForwardParameter
+    transformer_param: TransformerParameter
     bn_param: BNParameter
     reorg_param: ReorgParameter
     upsample_param: UpsampleParameter
@@ -534,7 +546,7 @@ class LayerParameter(_message.Message):
     transpose_param: TransposeParameter
     roi_pooling_param: ROIPoolingParameter
     smooth_l1_loss_param: SmoothL1LossParameter
-    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., bottom: _Optional[_Iterable[str]] = ..., top: _Optional[_Iterable[str]] = ..., phase: _Optional[_Union[Phase, str]] = ..., loss_weight: _Optional[_Iterable[float]] = ..., param: _Optional[_Iterable[_Union[ParamSpec, _Mapping]]] = ..., blobs: _Optional[_Iterable[_Union[BlobProto, _Mapping]]] = ..., propagate_down: _Optional[_Iterable[bool]] = ..., include: _Optional[_Iterable[_Union[NetStateRule, _Mapping]]] = ..., exclude: _Optional[_Iterable[_Union[NetStateRule, _Mapping]]] = ..., transform_param: _Optional[_Union[TransformationParameter, _Mapping]] = ..., loss_param: _Optional[_Union[LossParameter, _Mapping]] = ..., accuracy_param: _Optional[_Union[AccuracyParameter, _Mapping]] = ..., argmax_param: _Optional[_Union[ArgMaxParameter, _Mapping]] = ..., batch_norm_param: _Optional[_Union[BatchNormParameter, _Mapping]] = ..., bias_param: _Optional[_Union[BiasParameter, _Mapping]] = ..., clip_param: _Optional[_Union[ClipParameter, _Mapping]] = ..., concat_param: _Optional[_Union[ConcatParameter, _Mapping]] = ..., contrastive_loss_param: _Optional[_Union[ContrastiveLossParameter, _Mapping]] = ..., convolution_param: _Optional[_Union[ConvolutionParameter, _Mapping]] = ..., crop_param: _Optional[_Union[CropParameter, _Mapping]] = ..., data_param: _Optional[_Union[DataParameter, _Mapping]] = ..., dropout_param: _Optional[_Union[DropoutParameter, _Mapping]] = ..., dummy_data_param: _Optional[_Union[DummyDataParameter, _Mapping]] = ..., eltwise_param: _Optional[_Union[EltwiseParameter, _Mapping]] = ..., elu_param: _Optional[_Union[ELUParameter, _Mapping]] = ..., embed_param: _Optional[_Union[EmbedParameter, _Mapping]] = ..., exp_param: _Optional[_Union[ExpParameter, _Mapping]] = ..., flatten_param: _Optional[_Union[FlattenParameter, _Mapping]] = ..., hdf5_data_param: _Optional[_Union[HDF5DataParameter, _Mapping]] = ..., hdf5_output_param: _Optional[_Union[HDF5OutputParameter, _Mapping]] = ..., hinge_loss_param: _Optional[_Union[HingeLossParameter, _Mapping]] = ..., image_data_param: _Optional[_Union[ImageDataParameter, _Mapping]] = ..., infogain_loss_param: _Optional[_Union[InfogainLossParameter, _Mapping]] = ..., inner_product_param: _Optional[_Union[InnerProductParameter, _Mapping]] = ..., input_param: _Optional[_Union[InputParameter, _Mapping]] = ..., log_param: _Optional[_Union[LogParameter, _Mapping]] = ..., lrn_param: _Optional[_Union[LRNParameter, _Mapping]] = ..., memory_data_param: _Optional[_Union[MemoryDataParameter, _Mapping]] = ..., mvn_param: _Optional[_Union[MVNParameter, _Mapping]] = ..., parameter_param: _Optional[_Union[ParameterParameter, _Mapping]] = ..., pooling_param: _Optional[_Union[PoolingParameter, _Mapping]] = ..., power_param: _Optional[_Union[PowerParameter, _Mapping]] = ..., prelu_param: _Optional[_Union[PReLUParameter, _Mapping]] = ..., python_param: _Optional[_Union[PythonParameter, _Mapping]] = ..., recurrent_param: _Optional[_Union[RecurrentParameter, _Mapping]] = ..., reduction_param: _Optional[_Union[ReductionParameter, _Mapping]] = ..., relu_param: _Optional[_Union[ReLUParameter, _Mapping]] = ..., reshape_param: _Optional[_Union[ReshapeParameter, _Mapping]] = ..., scale_param: _Optional[_Union[ScaleParameter, _Mapping]] = ..., sigmoid_param: _Optional[_Union[SigmoidParameter, _Mapping]] = ..., softmax_param: _Optional[_Union[SoftmaxParameter, _Mapping]] = ..., spp_param: _Optional[_Union[SPPParameter, _Mapping]] = ..., slice_param: _Optional[_Union[SliceParameter, _Mapping]] = ..., swish_param: _Optional[_Union[SwishParameter, _Mapping]] = ..., tanh_param: _Optional[_Union[TanHParameter, _Mapping]] = ..., threshold_param: _Optional[_Union[ThresholdParameter, _Mapping]] = ..., tile_param: _Optional[_Union[TileParameter, _Mapping]] = ..., window_data_param: _Optional[_Union[WindowDataParameter, _Mapping]] = ..., option_block: _Optional[_Iterable[_Union[OptionBlock, _Mapping]]] = ..., bn_param: _Optional[_Union[BNParameter, _Mapping]] = ..., reorg_param: _Optional[_Union[ReorgParameter, _Mapping]] = ..., upsample_param: _Optional[_Union[UpsampleParameter, _Mapping]] = ..., ctc_decoder_param: _Optional[_Union[CTCDecoderParameter, _Mapping]] = ..., ctc_loss_param: _Optional[_Union[CtcLossParameter, _Mapping]] = ..., interp_param: _Optional[_Union[InterpParameter, _Mapping]] = ..., shuffle_channel_param: _Optional[_Union[ShuffleChannelParameter, _Mapping]] = ..., annotated_data_param: _Optional[_Union[AnnotatedDataParameter, _Mapping]] = ..., multibox_loss_param: _Optional[_Union[MultiBoxLossParameter, _Mapping]] = ..., permute_param: _Optional[_Union[PermuteParameter, _Mapping]] = ..., prior_box_param: _Optional[_Union[PriorBoxParameter, _Mapping]] = ..., detection_output_param: _Optional[_Union[DetectionOutputParameter, _Mapping]] = ..., detection_evaluate_param: _Optional[_Union[DetectionEvaluateParameter, _Mapping]] = ..., norm_param: _Optional[_Union[NormalizeParameter, _Mapping]] = ..., video_data_param: _Optional[_Union[VideoDataParameter, _Mapping]] = ..., center_loss_param: _Optional[_Union[CenterLossParameter, _Mapping]] = ..., flip_param: _Optional[_Union[FlipParameter, _Mapping]] = ..., psroi_pooling_param: _Optional[_Union[PSROIPoolingParameter, _Mapping]] = ..., reverse_param: _Optional[_Union[ReverseParameter, _Mapping]] = ..., lstm_param: _Optional[_Union[LSTMParameter, _Mapping]] = ..., engine: _Optional[str] = ..., transpose_param: _Optional[_Union[TransposeParameter, _Mapping]] = ..., roi_pooling_param: _Optional[_Union[ROIPoolingParameter, _Mapping]] = ..., smooth_l1_loss_param: _Optional[_Union[SmoothL1LossParameter, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., bottom: _Optional[_Iterable[str]] = ..., top: _Optional[_Iterable[str]] = ..., phase: _Optional[_Union[Phase, str]] = ..., loss_weight: _Optional[_Iterable[float]] = ..., param: _Optional[_Iterable[_Union[ParamSpec, _Mapping]]] = ..., blobs: _Optional[_Iterable[_Union[BlobProto, _Mapping]]] = ..., propagate_down: _Optional[_Iterable[bool]] = ..., include: _Optional[_Iterable[_Union[NetStateRule, _Mapping]]] = ..., exclude: _Optional[_Iterable[_Union[NetStateRule, _Mapping]]] = ..., transform_param: _Optional[_Union[TransformationParameter, _Mapping]] = ..., loss_param: _Optional[_Union[LossParameter, _Mapping]] = ..., accuracy_param: _Optional[_Union[AccuracyParameter, _Mapping]] = ..., argmax_param: _Optional[_Union[ArgMaxParameter, _Mapping]] = ..., batch_norm_param: _Optional[_Union[BatchNormParameter, _Mapping]] = ..., bias_param: _Optional[_Union[BiasParameter, _Mapping]] = ..., clip_param: _Optional[_Union[ClipParameter, _Mapping]] = ..., concat_param: _Optional[_Union[ConcatParameter, _Mapping]] = ..., contrastive_loss_param: _Optional[_Union[ContrastiveLossParameter, _Mapping]] = ..., convolution_param: _Optional[_Union[ConvolutionParameter, _Mapping]] = ..., crop_param: _Optional[_Union[CropParameter, _Mapping]] = ..., data_param: _Optional[_Union[DataParameter, _Mapping]] = ..., dropout_param: _Optional[_Union[DropoutParameter, _Mapping]] = ..., dummy_data_param: _Optional[_Union[DummyDataParameter, _Mapping]] = ..., eltwise_param: _Optional[_Union[EltwiseParameter, _Mapping]] = ..., elu_param: _Optional[_Union[ELUParameter, _Mapping]] = ..., embed_param: _Optional[_Union[EmbedParameter, _Mapping]] = ..., exp_param: _Optional[_Union[ExpParameter, _Mapping]] = ..., flatten_param: _Optional[_Union[FlattenParameter, _Mapping]] = ..., hdf5_data_param: _Optional[_Union[HDF5DataParameter, _Mapping]] = ..., hdf5_output_param: _Optional[_Union[HDF5OutputParameter, _Mapping]] = ..., hinge_loss_param: _Optional[_Union[HingeLossParameter, _Mapping]] = ..., image_data_param: _Optional[_Union[ImageDataParameter, _Mapping]] = ..., infogain_loss_param: _Optional[_Union[InfogainLossParameter, _Mapping]] = ..., inner_product_param: _Optional[_Union[InnerProductParameter, _Mapping]] = ..., input_param: _Optional[_Union[InputParameter, _Mapping]] = ..., log_param: _Optional[_Union[LogParameter, _Mapping]] = ..., lrn_param: _Optional[_Union[LRNParameter, _Mapping]] = ..., memory_data_param: _Optional[_Union[MemoryDataParameter, _Mapping]] = ..., mvn_param: _Optional[_Union[MVNParameter, _Mapping]] = ..., parameter_param: _Optional[_Union[ParameterParameter, _Mapping]] = ..., pooling_param: _Optional[_Union[PoolingParameter, _Mapping]] = ..., power_param: _Optional[_Union[PowerParameter, _Mapping]] = ..., prelu_param: _Optional[_Union[PReLUParameter, _Mapping]] = ..., python_param: _Optional[_Union[PythonParameter, _Mapping]] = ..., recurrent_param: _Optional[_Union[RecurrentParameter, _Mapping]] = ..., reduction_param: _Optional[_Union[ReductionParameter, _Mapping]] = ..., relu_param: _Optional[_Union[ReLUParameter, _Mapping]] = ..., reshape_param: _Optional[_Union[ReshapeParameter, _Mapping]] = ..., scale_param: _Optional[_Union[ScaleParameter, _Mapping]] = ..., sigmoid_param: _Optional[_Union[SigmoidParameter, _Mapping]] = ..., softmax_param: _Optional[_Union[SoftmaxParameter, _Mapping]] = ..., spp_param: _Optional[_Union[SPPParameter, _Mapping]] = ..., slice_param: _Optional[_Union[SliceParameter, _Mapping]] = ..., swish_param: _Optional[_Union[SwishParameter, _Mapping]] = ..., tanh_param: _Optional[_Union[TanHParameter, _Mapping]] = ..., threshold_param: _Optional[_Union[ThresholdParameter, _Mapping]] = ..., tile_param: _Optional[_Union[TileParameter, _Mapping]] = ..., window_data_param: _Optional[_Union[WindowDataParameter, _Mapping]] = ..., option_block: _Optional[_Iterable[_Union[OptionBlock, _Mapping]]] = ..., attention_param: _Optional[_Union[AttentionParameter, _Mapping]] = ..., positional_encoding_param: _Optional[_Union[PositionalEncodingParameter, _Mapping]] = ..., layer_norm_param: _Optional[_Union[LayerNormParameter, _Mapping]] = ..., gelu_param: _Optional[_Union[GELUParameter, _Mapping]] = ..., feed_forward_param: _Optional[_Union[FeedForwardParameter, _Mapping]] = ..., transformer_param: _Optional[_Union[TransformerParameter, _Mapping]] = ..., bn_param: _Optional[_Union[BNParameter, _Mapping]] = ..., reorg_param: _Optional[_Union[ReorgParameter, _Mapping]] = ..., upsample_param: _Optional[_Union[UpsampleParameter, _Mapping]] = ..., ctc_decoder_param: _Optional[_Union[CTCDecoderParameter, _Mapping]] = ..., ctc_loss_param: _Optional[_Union[CtcLossParameter, _Mapping]] = ..., interp_param: _Optional[_Union[InterpParameter, _Mapping]] = ..., shuffle_channel_param: _Optional[_Union[ShuffleChannelParameter, _Mapping]] = ..., annotated_data_param: _Optional[_Union[AnnotatedDataParameter, _Mapping]] = ..., multibox_loss_param: _Optional[_Union[MultiBoxLossParameter, _Mapping]] = ..., permute_param: _Optional[_Union[PermuteParameter, _Mapping]] = ..., prior_box_param: _Optional[_Union[PriorBoxParameter, _Mapping]] = ..., detection_output_param: _Optional[_Union[DetectionOutputParameter, _Mapping]] = ..., detection_evaluate_param: _Optional[_Union[DetectionEvaluateParameter, _Mapping]] = ..., norm_param: _Optional[_Union[NormalizeParameter, _Mapping]] = ..., video_data_param: _Optional[_Union[VideoDataParameter, _Mapping]] = ..., center_loss_param: _Optional[_Union[CenterLossParameter, _Mapping]] = ..., flip_param: _Optional[_Union[FlipParameter, _Mapping]] = ..., psroi_pooling_param: _Optional[_Union[PSROIPoolingParameter, _Mapping]] = ..., reverse_param: _Optional[_Union[ReverseParameter, _Mapping]] = ..., lstm_param: _Optional[_Union[LSTMParameter, _Mapping]] = ..., engine: _Optional[str] = ..., transpose_param: _Optional[_Union[TransposeParameter, _Mapping]] = ..., roi_pooling_param: _Optional[_Union[ROIPoolingParameter, _Mapping]] = ..., smooth_l1_loss_param: _Optional[_Union[SmoothL1LossParameter, _Mapping]] = ...) -> None: ...
 
 class OptionBlock(_message.Message):
     __slots__ = ("name", "text")
@@ -1549,6 +1561,178 @@ class RecurrentParameter(_message.Message):
     reset_after: bool
     step: RecurrentStep
     def __init__(self, num_output: _Optional[int] = ..., weight_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., bias_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., debug_info: bool = ..., expose_hidden: bool = ..., direction: _Optional[_Union[RecurrentParameter.Direction, str]] = ..., merge: _Optional[_Union[RecurrentParameter.Merge, str]] = ..., num_layers: _Optional[int] = ..., dropout_ratio: _Optional[float] = ..., padding: _Optional[_Union[RecurrentParameter.Padding, str]] = ..., cont_bottom: bool = ..., carry_state: bool = ..., nonlinearity: _Optional[_Union[RecurrentParameter.Nonlinearity, str]] = ..., output_hidden: bool = ..., reset_after: bool = ..., step: _Optional[_Union[RecurrentStep, _Mapping]] = ...) -> None: ...
+
+class AttentionParameter(_message.Message):
+    __slots__ = ("num_output", "num_heads", "cross", "causal", "window", "rotary", "cont_bottom", "padding", "dropout_ratio", "bias_term", "weight_filler", "bias_filler", "carry_state", "score", "scaled", "query_projection", "key_projection", "value_output")
+    class Score(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        DOT: _ClassVar[AttentionParameter.Score]
+        ADDITIVE: _ClassVar[AttentionParameter.Score]
+    DOT: AttentionParameter.Score
+    ADDITIVE: AttentionParameter.Score
+    NUM_OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    NUM_HEADS_FIELD_NUMBER: _ClassVar[int]
+    CROSS_FIELD_NUMBER: _ClassVar[int]
+    CAUSAL_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    ROTARY_FIELD_NUMBER: _ClassVar[int]
+    CONT_BOTTOM_FIELD_NUMBER: _ClassVar[int]
+    PADDING_FIELD_NUMBER: _ClassVar[int]
+    DROPOUT_RATIO_FIELD_NUMBER: _ClassVar[int]
+    BIAS_TERM_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FILLER_FIELD_NUMBER: _ClassVar[int]
+    BIAS_FILLER_FIELD_NUMBER: _ClassVar[int]
+    CARRY_STATE_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    SCALED_FIELD_NUMBER: _ClassVar[int]
+    QUERY_PROJECTION_FIELD_NUMBER: _ClassVar[int]
+    KEY_PROJECTION_FIELD_NUMBER: _ClassVar[int]
+    VALUE_OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    num_output: int
+    num_heads: int
+    cross: bool
+    causal: bool
+    window: int
+    rotary: bool
+    cont_bottom: bool
+    padding: RecurrentParameter.Padding
+    dropout_ratio: float
+    bias_term: bool
+    weight_filler: FillerParameter
+    bias_filler: FillerParameter
+    carry_state: bool
+    score: AttentionParameter.Score
+    scaled: bool
+    query_projection: bool
+    key_projection: bool
+    value_output: int
+    def __init__(self, num_output: _Optional[int] = ..., num_heads: _Optional[int] = ..., cross: bool = ..., causal: bool = ..., window: _Optional[int] = ..., rotary: bool = ..., cont_bottom: bool = ..., padding: _Optional[_Union[RecurrentParameter.Padding, str]] = ..., dropout_ratio: _Optional[float] = ..., bias_term: bool = ..., weight_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., bias_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., carry_state: bool = ..., score: _Optional[_Union[AttentionParameter.Score, str]] = ..., scaled: bool = ..., query_projection: bool = ..., key_projection: bool = ..., value_output: _Optional[int] = ...) -> None: ...
+
+class PositionalEncodingParameter(_message.Message):
+    __slots__ = ("encoding", "max_length", "num_heads", "base", "input_scale", "weight_filler", "carry_state")
+    class Encoding(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SINUSOIDAL: _ClassVar[PositionalEncodingParameter.Encoding]
+        LEARNED: _ClassVar[PositionalEncodingParameter.Encoding]
+        ROTARY: _ClassVar[PositionalEncodingParameter.Encoding]
+    SINUSOIDAL: PositionalEncodingParameter.Encoding
+    LEARNED: PositionalEncodingParameter.Encoding
+    ROTARY: PositionalEncodingParameter.Encoding
+    ENCODING_FIELD_NUMBER: _ClassVar[int]
+    MAX_LENGTH_FIELD_NUMBER: _ClassVar[int]
+    NUM_HEADS_FIELD_NUMBER: _ClassVar[int]
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    INPUT_SCALE_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FILLER_FIELD_NUMBER: _ClassVar[int]
+    CARRY_STATE_FIELD_NUMBER: _ClassVar[int]
+    encoding: PositionalEncodingParameter.Encoding
+    max_length: int
+    num_heads: int
+    base: float
+    input_scale: float
+    weight_filler: FillerParameter
+    carry_state: bool
+    def __init__(self, encoding: _Optional[_Union[PositionalEncodingParameter.Encoding, str]] = ..., max_length: _Optional[int] = ..., num_heads: _Optional[int] = ..., base: _Optional[float] = ..., input_scale: _Optional[float] = ..., weight_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., carry_state: bool = ...) -> None: ...
+
+class LayerNormParameter(_message.Message):
+    __slots__ = ("axis", "eps", "affine")
+    AXIS_FIELD_NUMBER: _ClassVar[int]
+    EPS_FIELD_NUMBER: _ClassVar[int]
+    AFFINE_FIELD_NUMBER: _ClassVar[int]
+    axis: int
+    eps: float
+    affine: bool
+    def __init__(self, axis: _Optional[int] = ..., eps: _Optional[float] = ..., affine: bool = ...) -> None: ...
+
+class GELUParameter(_message.Message):
+    __slots__ = ("approximate",)
+    APPROXIMATE_FIELD_NUMBER: _ClassVar[int]
+    approximate: bool
+    def __init__(self, approximate: bool = ...) -> None: ...
+
+class FeedForwardParameter(_message.Message):
+    __slots__ = ("num_hidden", "num_output", "activation", "dropout_ratio", "bias_term", "weight_filler", "bias_filler")
+    class Activation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        RELU: _ClassVar[FeedForwardParameter.Activation]
+        GELU: _ClassVar[FeedForwardParameter.Activation]
+        GELU_TANH: _ClassVar[FeedForwardParameter.Activation]
+        SILU: _ClassVar[FeedForwardParameter.Activation]
+    RELU: FeedForwardParameter.Activation
+    GELU: FeedForwardParameter.Activation
+    GELU_TANH: FeedForwardParameter.Activation
+    SILU: FeedForwardParameter.Activation
+    NUM_HIDDEN_FIELD_NUMBER: _ClassVar[int]
+    NUM_OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    ACTIVATION_FIELD_NUMBER: _ClassVar[int]
+    DROPOUT_RATIO_FIELD_NUMBER: _ClassVar[int]
+    BIAS_TERM_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FILLER_FIELD_NUMBER: _ClassVar[int]
+    BIAS_FILLER_FIELD_NUMBER: _ClassVar[int]
+    num_hidden: int
+    num_output: int
+    activation: FeedForwardParameter.Activation
+    dropout_ratio: float
+    bias_term: bool
+    weight_filler: FillerParameter
+    bias_filler: FillerParameter
+    def __init__(self, num_hidden: _Optional[int] = ..., num_output: _Optional[int] = ..., activation: _Optional[_Union[FeedForwardParameter.Activation, str]] = ..., dropout_ratio: _Optional[float] = ..., bias_term: bool = ..., weight_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., bias_filler: _Optional[_Union[FillerParameter, _Mapping]] = ...) -> None: ...
+
+class TransformerParameter(_message.Message):
+    __slots__ = ("num_layers", "num_output", "num_heads", "num_hidden", "activation", "norm", "norm_first", "final_norm", "eps", "dropout_ratio", "attention_dropout_ratio", "causal", "window", "rotary", "cont_bottom", "padding", "memory_padding", "bias_term", "weight_filler", "bias_filler", "carry_state", "decay_biases", "piece")
+    class Norm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        LAYER_NORM: _ClassVar[TransformerParameter.Norm]
+        RMS_NORM: _ClassVar[TransformerParameter.Norm]
+    LAYER_NORM: TransformerParameter.Norm
+    RMS_NORM: TransformerParameter.Norm
+    NUM_LAYERS_FIELD_NUMBER: _ClassVar[int]
+    NUM_OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    NUM_HEADS_FIELD_NUMBER: _ClassVar[int]
+    NUM_HIDDEN_FIELD_NUMBER: _ClassVar[int]
+    ACTIVATION_FIELD_NUMBER: _ClassVar[int]
+    NORM_FIELD_NUMBER: _ClassVar[int]
+    NORM_FIRST_FIELD_NUMBER: _ClassVar[int]
+    FINAL_NORM_FIELD_NUMBER: _ClassVar[int]
+    EPS_FIELD_NUMBER: _ClassVar[int]
+    DROPOUT_RATIO_FIELD_NUMBER: _ClassVar[int]
+    ATTENTION_DROPOUT_RATIO_FIELD_NUMBER: _ClassVar[int]
+    CAUSAL_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    ROTARY_FIELD_NUMBER: _ClassVar[int]
+    CONT_BOTTOM_FIELD_NUMBER: _ClassVar[int]
+    PADDING_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_PADDING_FIELD_NUMBER: _ClassVar[int]
+    BIAS_TERM_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FILLER_FIELD_NUMBER: _ClassVar[int]
+    BIAS_FILLER_FIELD_NUMBER: _ClassVar[int]
+    CARRY_STATE_FIELD_NUMBER: _ClassVar[int]
+    DECAY_BIASES_FIELD_NUMBER: _ClassVar[int]
+    PIECE_FIELD_NUMBER: _ClassVar[int]
+    num_layers: int
+    num_output: int
+    num_heads: int
+    num_hidden: int
+    activation: FeedForwardParameter.Activation
+    norm: TransformerParameter.Norm
+    norm_first: bool
+    final_norm: bool
+    eps: float
+    dropout_ratio: float
+    attention_dropout_ratio: float
+    causal: bool
+    window: int
+    rotary: bool
+    cont_bottom: bool
+    padding: RecurrentParameter.Padding
+    memory_padding: RecurrentParameter.Padding
+    bias_term: bool
+    weight_filler: FillerParameter
+    bias_filler: FillerParameter
+    carry_state: bool
+    decay_biases: bool
+    piece: _containers.RepeatedCompositeFieldContainer[LayerParameter]
+    def __init__(self, num_layers: _Optional[int] = ..., num_output: _Optional[int] = ..., num_heads: _Optional[int] = ..., num_hidden: _Optional[int] = ..., activation: _Optional[_Union[FeedForwardParameter.Activation, str]] = ..., norm: _Optional[_Union[TransformerParameter.Norm, str]] = ..., norm_first: bool = ..., final_norm: bool = ..., eps: _Optional[float] = ..., dropout_ratio: _Optional[float] = ..., attention_dropout_ratio: _Optional[float] = ..., causal: bool = ..., window: _Optional[int] = ..., rotary: bool = ..., cont_bottom: bool = ..., padding: _Optional[_Union[RecurrentParameter.Padding, str]] = ..., memory_padding: _Optional[_Union[RecurrentParameter.Padding, str]] = ..., bias_term: bool = ..., weight_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., bias_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., carry_state: bool = ..., decay_biases: bool = ..., piece: _Optional[_Iterable[_Union[LayerParameter, _Mapping]]] = ...) -> None: ...
 
 class RecurrentStep(_message.Message):
     __slots__ = ("input", "static", "state", "output", "layer")

@@ -39,8 +39,12 @@ class Backend:
 
     def uniform(self, out: Any) -> None:
         """Fill the contiguous array ``out`` with numbers in [0, 1)."""
-        uniform_numbers(self, out, self._stream, self._position)
-        self._position += out.size
+        uniform_numbers(self, out, *self.set_aside_numbers(out.size))
+
+    def set_aside_numbers(self, count: int) -> tuple[int, int]:
+        """The stream and the position of the next ``count`` numbers, for ``uniform_numbers``; ``uniform`` skips them."""
+        self._position += count
+        return self._stream, self._position - count
 
     def random_state(self) -> dict[str, Any]:
         """All that the next random numbers depend on."""
@@ -110,7 +114,7 @@ class CpuBackend(Backend):
     @cached_property
     def fused(self) -> Mapping[str, Callable[..., Any]]:
         """The Numba kernels; none without Numba, or where RECAFFE_PLAIN=1 asks for the plain code."""
-        if os.environ.get("RECAFFE_PLAIN", "0") not in ("", "0"):
+        if plain_is_wanted():
             return {}
         from .kernels.cpu import fused_functions
 
@@ -143,7 +147,9 @@ class GpuBackend(Backend):
 
     @cached_property
     def fused(self) -> Mapping[str, Callable[..., Any]]:
-        """The CuPy kernels."""
+        """The CUDA kernels; none where RECAFFE_PLAIN=1 asks for the plain code."""
+        if plain_is_wanted():
+            return {}
         from .kernels.gpu import fused_functions
 
         return fused_functions()
@@ -156,6 +162,11 @@ class GpuBackend(Backend):
 
     def synchronize(self) -> None:
         self.xp.cuda.get_current_stream().synchronize()
+
+
+def plain_is_wanted() -> bool:
+    """Whether RECAFFE_PLAIN=1 turns the fused functions off."""
+    return os.environ.get("RECAFFE_PLAIN", "0") not in ("", "0")
 
 
 def import_cupy() -> Any:

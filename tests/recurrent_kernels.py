@@ -20,7 +20,8 @@ def loops(a: Any, *cells: Cell) -> Iterator[tuple[Cell, list, Any, Any, bool, in
             weights = [0.3 * a.normal(*shape) for shape in cell.weight_shapes(H).values()]
             keep, mask = ((a.random.random((T, N)) < 0.7).astype(a.dtype) for _ in range(2))
             yield cell, weights, None, None, False, T, N, H
-            yield cell, weights, keep, mask if number % 2 else None, True, T, N, H
+            yield cell, weights, keep, None, True, T, N, H
+            yield cell, weights, keep, mask, number % 2 == 0, T, N, H
 
 
 def forwards(*cells: Cell) -> Callable[[Any], Iterator[tuple]]:

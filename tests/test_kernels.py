@@ -10,29 +10,12 @@ from recaffe.framework.backend import CpuBackend
 from recaffe.framework.fusable import fusables
 
 from tests import recurrent_kernels
+from tests.kernel_arrays import TOLERANCE, Arrays
 
 pytest.importorskip("numba")
 if not CpuBackend().fused:
     pytest.skip("RECAFFE_PLAIN asks for the plain code alone", allow_module_level=True)
 recaffe.registered_types()  # imports the layers, which bring the plain versions
-
-TOLERANCE = {np.float32: 1e-5, np.float64: 1e-12}
-
-
-class Arrays:
-    """Makes the arguments of one call; ``empty`` arrays hold NaN, so that what is not overwritten shows."""
-
-    def __init__(self, dtype, seed=0):
-        self.dtype, self.random = dtype, np.random.default_rng(seed)
-
-    def normal(self, *shape):
-        return self.random.standard_normal(shape).astype(self.dtype)
-
-    def positive(self, *shape):
-        return self.random.uniform(0.5, 2, shape).astype(self.dtype)
-
-    def empty(self, *shape):
-        return np.full(shape, np.nan, self.dtype)
 
 
 def windows_out(size, kernel, stride, pad, dilation=(1, 1)):

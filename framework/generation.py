@@ -8,6 +8,7 @@ import numpy as np
 
 from .errors import RecaffeError
 from .net import Net
+from .score_output import ScoreOutput
 
 
 class StepNet:
@@ -27,12 +28,7 @@ class StepNet:
         unknown = [name for name in net.inputs if name not in ("data", "cont")]
         if unknown:
             raise RecaffeError(f"net {net.name!r} has the input {unknown[0]!r}, expected data and cont (T x N) alone")
-        if not output and len(net.outputs) != 1:
-            raise RecaffeError(f"net {net.name!r} has the outputs {_names(net.outputs)}; say which holds the scores")
-        self.output = output or net.outputs[0]
-        net.blob(self.output)
-        maker = [layer for layer in net.layers if self.output in net.top_names[layer.name]][-1]
-        self._gives_probabilities = maker.type == "Softmax"
+        self.output = ScoreOutput(net, output, net.outputs)
         self.restart()
 
     def restart(self) -> None:
@@ -52,19 +48,14 @@ class StepNet:
         if "cont" in self.net.inputs:
             inputs["cont"] = np.ones((T, N))
             inputs["cont"][0] = 0.0 if self._is_first else 1.0
-        out = self.net.forward(blobs=[self.output], **inputs)[self.output]
+        self.net.forward(**inputs)
         if self._is_first and not self.net.get_state():
             raise RecaffeError(
                 f"no layer of net {self.net.name!r} carries a state from pass to pass; give its recurrent layers the"
-                " bottom cont, or carry_state: true"
+                " bottom cont, or its recurrent and attention layers carry_state: true"
             )
-        if out.ndim < 2 or out.size % (T * N) or out.shape[0] not in (T, T * N):
-            raise RecaffeError(f"output {self.output!r} has shape {out.shape}, expected T x N x K with {T} x {N}")
         self._is_first = False
-        scores = out.reshape(T, N, -1)[-1].astype(np.float64)
-        if self._gives_probabilities:
-            return np.log(np.maximum(scores, np.finfo(np.float64).tiny))
-        return scores
+        return self.output.read_last(T, N)
 
 
 @dataclass(frozen=True)

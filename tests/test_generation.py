@@ -83,6 +83,68 @@ def test_a_net_that_carries_its_state_needs_no_cont():
         np.testing.assert_allclose(got.feed(np.array([[token]])), expected.feed(np.array([[token]])), atol=1e-6)
 
 
+FILLER = "weight_filler { type: 'gaussian' std: 0.7 }"
+BLOCKS = {
+    "sines": ("layer { name: 'p' type: 'PositionalEncoding' bottom: 'e' top: 'x' CARRY }", ""),
+    "rotary": ("layer { name: 'p' type: 'Dropout' bottom: 'e' top: 'x' }", "rotary: true norm_first: true"),
+    "window": ("layer { name: 'p' type: 'PositionalEncoding' bottom: 'e' top: 'x' CARRY }", "window: 5"),
+}
+
+
+def transformer(blocks: str, carry: bool) -> recaffe.Net:
+    """A language model of two decoder layers, always with the same weights."""
+    position, options = BLOCKS[blocks]
+    carried = "carry_state: true" if carry else ""
+    recaffe.set_random_seed(7)
+    text = f"""name: "blocks"
+    layer {{ name: 'd' type: 'Input' top: 'data' input_param {{ shape {{ dim: 1 dim: 1 }} }} }}
+    layer {{ name: 'e' type: 'Embed' bottom: 'data' top: 'e' embed_param {{ input_dim: 5 num_output: 8 {FILLER} }} }}
+    {position.replace("CARRY", f"positional_encoding_param {{ {carried} }}")}
+    layer {{ name: 'b' type: 'TransformerEncoder' bottom: 'x' top: 'h' transformer_param {{ num_layers: 2 num_output: 8
+             num_heads: 2 causal: true {options} {carried} {FILLER} }} }}
+    layer {{ name: 's' type: 'InnerProduct' bottom: 'h' top: 's'
+             inner_product_param {{ axis: 2 num_output: 5 {FILLER} }} }}"""
+    return make_net(text, recaffe.TEST)
+
+
+@pytest.mark.parametrize("sampler", [Sampler(top_k=1), Sampler(temperature=1.3)], ids=["greedy", "drawn"])
+@pytest.mark.parametrize("blocks", BLOCKS)
+def test_a_transformer_with_a_cache_writes_what_it_does_with_the_whole_prefix_run_again(blocks, sampler):
+    prompt = [1, 2, 3]
+    got = list(sample(StepNet(transformer(blocks, True)), prompt, 40, sampler, np.random.default_rng(5)))
+    whole, rng, tokens = transformer(blocks, False), np.random.default_rng(5), list(prompt)
+    while len(tokens) < len(prompt) + 40:
+        whole.blobs["data"].reshape(len(tokens), 1)
+        scores = whole.forward(data=np.array(tokens)[:, None])["s"][-1, 0].astype(np.float64)
+        tokens.append(sampler.choose(scores, rng))
+    assert got == tokens[len(prompt) :]
+    assert len(set(got)) > 1
+
+
+@pytest.mark.parametrize("blocks", BLOCKS)
+def test_a_transformer_with_a_cache_scores_as_in_one_pass(blocks):
+    tokens = np.random.default_rng(2).integers(5, size=(30, 3))
+    step_net, whole = StepNet(transformer(blocks, True)), transformer(blocks, False)
+    pieces = [tokens[:4], *np.split(tokens[4:], 26)]
+    got = np.array([step_net.feed(piece) for piece in pieces])
+    whole.blobs["data"].reshape(30, 3)
+    np.testing.assert_allclose(got, whole.forward(data=tokens)["s"][3:], atol=2e-5)
+
+
+def test_every_token_but_the_prompt_goes_through_a_transformer_once(monkeypatch):
+    net = transformer("sines", True)
+    layer, read = net.layer_dict["b/0/self_attention"], []
+    forward = layer.forward
+    monkeypatch.setattr(layer, "forward", lambda bottom, top: (read.append(len(bottom[0].data)), forward(bottom, top)))
+    list(sample(StepNet(net), [1, 2, 3, 4], 6, Sampler(), np.random.default_rng(0)))
+    assert read == [4, 1, 1, 1, 1, 1]
+
+
+def test_a_transformer_that_carries_nothing():
+    with pytest.raises(recaffe.RecaffeError, match="no layer of net 'blocks' carries a state"):
+        StepNet(transformer("sines", False)).feed(np.array([[1]]))
+
+
 SCORES = np.log(np.array([0.1, 0.2, 0.3, 0.4]))
 
 
@@ -164,7 +226,11 @@ MISTAKES = {
     "output": (["--output", "q"], 1, "net 'tiny' has no blob 'q'"),
     "weights": (["--weights", "no.caffemodel"], 1, "no.caffemodel"),
     "vocabulary": (["--vocabulary", "no.json"], 1, "no.json: the vocabulary cannot be read"),
-    "other vocabulary": (["--vocabulary", "two.json"], 1, "output 'p' scores 5 tokens, but the vocabulary has 2"),
+    "other vocabulary": (
+        ["--vocabulary", "two.json"],
+        1,
+        "output 'p' of net 'tiny' scores 5 tokens, but the vocabulary has 2",
+    ),
     "unknown token": (["--vocabulary", "two.json", "--prompt", "x"], 1, "--prompt: the character 'x' is not in the"),
 }
 

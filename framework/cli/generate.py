@@ -21,18 +21,11 @@ from .imports import import_modules
 
 log = logging.getLogger("recaffe")
 
-BESIDE_MODEL = "vocabulary.json"
-
 
 @click.command()
 @options.model
 @options.weights
-@click.option(
-    "--vocabulary",
-    metavar="FILE",
-    default="",
-    help=f"Vocabulary of the model; by default {BESIDE_MODEL} beside the model, else bytes.",
-)
+@options.vocabulary
 @click.option("--prompt", default="\n", help="Text to go on from; by default the start of a line.")
 @click.option("--length", type=click.IntRange(min=1), default=500, show_default=True, help="Tokens to write.")
 @click.option("--temperature", type=float, default=1.0, show_default=True, help="Below 1 surer, above 1 bolder.")
@@ -67,19 +60,14 @@ def generate(
     words = open_model_vocabulary(vocabulary, model)
     never = [number for name in (PAD, START, UNKNOWN) if (number := words.number(name)) is not None]
     sampler = Sampler(temperature, top_k or 0, never)
-    start = encode_prompt(words, prompt)
+    start = encode_text(words, prompt, "--prompt")
     use_device(gpu)
     import_modules(imports)
     with closing(Net(model, TEST, level=level, stages=stage)) as net:
         step_net = StepNet(net, output)
         for path in weights:
             net.copy_from(path)
-        scores = net.blob(step_net.output).shape[-1]
-        if scores != len(words):
-            raise RecaffeError(
-                f"{model}: output {step_net.output!r} scores {scores} tokens, but the vocabulary has {len(words)};"
-                " give the model's own with --vocabulary"
-            )
+        step_net.output.check_tokens(len(words), "--vocabulary")
         rng = np.random.default_rng(seed)
         decoder = Decoder(words)
         show("".join(map(decoder.add, start.tolist())))
@@ -96,16 +84,16 @@ def show(text: str) -> None:
 
 def open_model_vocabulary(path: str, model: str) -> Vocabulary:
     """The vocabulary in the file ``path``, else that beside the model, else bytes."""
-    beside = Path(model).parent / BESIDE_MODEL
+    beside = Path(model).parent / "vocabulary.json"
     if not path and beside.is_file():
         path = str(beside)
         log.info("Vocabulary: %s", path)
     return Vocabulary.load(path) if path else Vocabulary()
 
 
-def encode_prompt(vocabulary: Vocabulary, prompt: str) -> np.ndarray:
-    """The tokens of the prompt."""
+def encode_text(vocabulary: Vocabulary, text: str, option: str) -> np.ndarray:
+    """The tokens of a text that ``option`` gave."""
     try:
-        return vocabulary.encode(prompt)
+        return vocabulary.encode(text)
     except UnknownTokenError as error:
-        raise RecaffeError(f"--prompt: {error}") from None
+        raise RecaffeError(f"{option}: {error}") from None

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from ..errors import RecaffeError, nearest
+from .attention import attention
 from .device_query import device_query
 from .flags import normalise
 from .generate import generate
@@ -19,6 +20,7 @@ from .logs import logging_to_stderr
 from .test import test
 from .time import time
 from .train import train
+from .translate import translate
 from .upgrade import upgrade_net_proto_binary, upgrade_net_proto_text, upgrade_solver_proto_text
 
 USER_ERROR, FAULT, INTERRUPTED, BROKEN_PIPE = 1, 70, 130, 141
@@ -62,6 +64,8 @@ for command in (
     test,
     time,
     generate,
+    translate,
+    attention,
     device_query,
     upgrade_net_proto_text,
     upgrade_net_proto_binary,

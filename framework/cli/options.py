@@ -76,3 +76,44 @@ imports = click.option(
     multiple=True,
     help="Python module or .py file with layers of your own; may be repeated.",
 )
+vocabulary = click.option(
+    "--vocabulary",
+    metavar="FILE",
+    default="",
+    help="Vocabulary of a language model; by default vocabulary.json beside the model, else bytes.",
+)
+vocabularies = options(
+    click.option(
+        "--source-vocabulary",
+        metavar="FILE",
+        default="",
+        help="Vocabulary of the source; by default source.json beside the model.",
+    ),
+    click.option(
+        "--target-vocabulary",
+        metavar="FILE",
+        default="",
+        help="Vocabulary of the target; by default target.json beside the model.",
+    ),
+)
+search = options(
+    click.option(
+        "--beam", type=click.IntRange(min=1), default=4, show_default=True, help="Width of the beam; 1 is greedy."
+    ),
+    click.option(
+        "--length-penalty",
+        type=float,
+        default=0.6,
+        show_default=True,
+        help="The a of log P / ((5 + length) / 6)^a, by which texts are ranked.",
+    ),
+    click.option(
+        "--max-length",
+        type=click.IntRange(min=1),
+        default=None,
+        help="Most tokens of a text and its end; by default twice those of the source and 10 more.",
+    ),
+)
+scores = click.option(
+    "--scores", metavar="BLOB", default="", help="Blob of the scores, where the decoder has several outputs."
+)

@@ -1,7 +1,7 @@
 """Reading text files: by blocks of whole words, and by pairs of lines."""
 
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
@@ -111,7 +111,12 @@ def text_lines(path: str) -> Iterator[str]:
     """The lines of a file without their ends."""
     try:
         with Path(path).open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                yield decode(line, path, number).rstrip("\r\n")
+            yield from decoded_lines(file, path)
     except OSError as error:
         raise RecaffeError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def decoded_lines(lines: Iterable[bytes], path: str) -> Iterator[str]:
+    """``lines`` as text without their ends; ``path`` is named in errors."""
+    for number, line in enumerate(lines, start=1):
+        yield decode(line, path, number).rstrip("\r\n")

@@ -47,6 +47,15 @@ def cosine(p: SolverParameter, t: int) -> float:
     return p.min_lr + (p.base_lr - p.min_lr) * 0.5 * (1 + math.cos(math.pi * min(1.0, t / p.max_iter)))
 
 
+def inv_sqrt(p: SolverParameter, t: int) -> float:
+    """base_lr sqrt(warmup_iter / t), and on the way there base_lr t / warmup_iter
+
+    Vaswani et al., "Attention is all you need", NIPS 2017, equation 3, whose d^-0.5 warmup_iter^-0.5 is base_lr, the
+    highest rate.
+    """
+    return p.base_lr * math.sqrt(p.warmup_iter / t)
+
+
 Policy = Callable[[SolverParameter, int], float]
 
 # each policy with the fields it needs
@@ -59,6 +68,7 @@ POLICIES: dict[str, tuple[Policy, tuple[str, ...]]] = {
     "poly": (poly, ("power", "max_iter")),
     "sigmoid": (sigmoid, ("gamma", "stepsize")),
     "cosine": (cosine, ("max_iter",)),
+    "inv_sqrt": (inv_sqrt, ("warmup_iter",)),
 }
 
 
@@ -96,7 +106,7 @@ def create_learning_rate(p: SolverParameter) -> Callable[[int], float]:
     for field in ("base_lr", *needed):
         if not p.HasField(field):  # type: ignore[arg-type]
             raise RecaffeError(f"solver: lr_policy {p.lr_policy!r} needs {field}, which is missing")
-    for field in ("stepsize", "max_iter"):
+    for field in ("stepsize", "max_iter", "warmup_iter"):
         if field in needed and getattr(p, field) <= 0:
             raise RecaffeError(f"solver: {field} is {getattr(p, field)}, expected more than 0")
     if "gamma" in needed and p.gamma < 0:

@@ -33,7 +33,8 @@ class Step:
 class Graph:
     """The layers of ``param`` with their blobs; ``wheres`` are the layers' places in the text.
 
-    The layers are those of one phase, with Splits inserted: what ``insert_splits(*filter_layers(...))`` gives.
+    The layers are those of one phase, with pieces in place of composites and Splits inserted: what
+    ``insert_splits(*expand_composites(*filter_layers(...)))`` gives.
     """
 
     def __init__(self, param: NetParameter, wheres: Sequence[str], phase: int, backend: Backend, dtype: Any):

@@ -10,6 +10,7 @@ import numpy as np
 from ..proto import TEST, TRAIN, LayerParameter, NetParameter, read_net_with_lines, upgrade_net
 from .backend import Backend, current_backend
 from .blob import Blob
+from .composite import expand_composites
 from .errors import RecaffeError
 from .graph import Graph
 from .net_state import filter_layers
@@ -44,7 +45,8 @@ class Net(Graph):
         param.state.level = level or param.state.level
         param.state.stage.extend(stage for stage in stages if stage not in param.state.stage)
         self.source = param
-        super().__init__(*insert_splits(*filter_layers(param, wheres)), phase, backend or current_backend(), dtype)
+        layers = insert_splits(*expand_composites(*filter_layers(param, wheres)))
+        super().__init__(*layers, phase, backend or current_backend(), dtype)
         for path in (positional_weights, weights):
             if path is not None:
                 self.copy_from(path)

@@ -1497,7 +1497,7 @@ class PythonParameter(_message.Message):
     def __init__(self, module: _Optional[str] = ..., layer: _Optional[str] = ..., param_str: _Optional[str] = ..., share_in_parallel: bool = ...) -> None: ...
 
 class RecurrentParameter(_message.Message):
-    __slots__ = ("num_output", "weight_filler", "bias_filler", "debug_info", "expose_hidden", "direction", "merge", "num_layers", "dropout_ratio", "padding", "cont_bottom", "carry_state", "nonlinearity", "output_hidden", "reset_after", "step")
+    __slots__ = ("num_output", "weight_filler", "bias_filler", "debug_info", "expose_hidden", "direction", "merge", "num_layers", "dropout_ratio", "padding", "cont_bottom", "carry_state", "nonlinearity", "output_hidden", "reset_after", "last_output", "forget_bias", "step")
     class Direction(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         FORWARD: _ClassVar[RecurrentParameter.Direction]
@@ -1543,6 +1543,8 @@ class RecurrentParameter(_message.Message):
     NONLINEARITY_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_HIDDEN_FIELD_NUMBER: _ClassVar[int]
     RESET_AFTER_FIELD_NUMBER: _ClassVar[int]
+    LAST_OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    FORGET_BIAS_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     num_output: int
     weight_filler: FillerParameter
@@ -1559,8 +1561,10 @@ class RecurrentParameter(_message.Message):
     nonlinearity: RecurrentParameter.Nonlinearity
     output_hidden: bool
     reset_after: bool
+    last_output: bool
+    forget_bias: float
     step: RecurrentStep
-    def __init__(self, num_output: _Optional[int] = ..., weight_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., bias_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., debug_info: bool = ..., expose_hidden: bool = ..., direction: _Optional[_Union[RecurrentParameter.Direction, str]] = ..., merge: _Optional[_Union[RecurrentParameter.Merge, str]] = ..., num_layers: _Optional[int] = ..., dropout_ratio: _Optional[float] = ..., padding: _Optional[_Union[RecurrentParameter.Padding, str]] = ..., cont_bottom: bool = ..., carry_state: bool = ..., nonlinearity: _Optional[_Union[RecurrentParameter.Nonlinearity, str]] = ..., output_hidden: bool = ..., reset_after: bool = ..., step: _Optional[_Union[RecurrentStep, _Mapping]] = ...) -> None: ...
+    def __init__(self, num_output: _Optional[int] = ..., weight_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., bias_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., debug_info: bool = ..., expose_hidden: bool = ..., direction: _Optional[_Union[RecurrentParameter.Direction, str]] = ..., merge: _Optional[_Union[RecurrentParameter.Merge, str]] = ..., num_layers: _Optional[int] = ..., dropout_ratio: _Optional[float] = ..., padding: _Optional[_Union[RecurrentParameter.Padding, str]] = ..., cont_bottom: bool = ..., carry_state: bool = ..., nonlinearity: _Optional[_Union[RecurrentParameter.Nonlinearity, str]] = ..., output_hidden: bool = ..., reset_after: bool = ..., last_output: bool = ..., forget_bias: _Optional[float] = ..., step: _Optional[_Union[RecurrentStep, _Mapping]] = ...) -> None: ...
 
 class AttentionParameter(_message.Message):
     __slots__ = ("num_output", "num_heads", "cross", "causal", "window", "rotary", "cont_bottom", "padding", "dropout_ratio", "bias_term", "weight_filler", "bias_filler", "carry_state", "score", "scaled", "query_projection", "key_projection", "value_output")
@@ -1651,7 +1655,7 @@ class GELUParameter(_message.Message):
     def __init__(self, approximate: bool = ...) -> None: ...
 
 class FeedForwardParameter(_message.Message):
-    __slots__ = ("num_hidden", "num_output", "activation", "dropout_ratio", "bias_term", "weight_filler", "bias_filler")
+    __slots__ = ("num_hidden", "num_output", "activation", "dropout_ratio", "bias_term", "weight_filler", "bias_filler", "decay_biases")
     class Activation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         RELU: _ClassVar[FeedForwardParameter.Activation]
@@ -1669,6 +1673,7 @@ class FeedForwardParameter(_message.Message):
     BIAS_TERM_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FILLER_FIELD_NUMBER: _ClassVar[int]
     BIAS_FILLER_FIELD_NUMBER: _ClassVar[int]
+    DECAY_BIASES_FIELD_NUMBER: _ClassVar[int]
     num_hidden: int
     num_output: int
     activation: FeedForwardParameter.Activation
@@ -1676,7 +1681,8 @@ class FeedForwardParameter(_message.Message):
     bias_term: bool
     weight_filler: FillerParameter
     bias_filler: FillerParameter
-    def __init__(self, num_hidden: _Optional[int] = ..., num_output: _Optional[int] = ..., activation: _Optional[_Union[FeedForwardParameter.Activation, str]] = ..., dropout_ratio: _Optional[float] = ..., bias_term: bool = ..., weight_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., bias_filler: _Optional[_Union[FillerParameter, _Mapping]] = ...) -> None: ...
+    decay_biases: bool
+    def __init__(self, num_hidden: _Optional[int] = ..., num_output: _Optional[int] = ..., activation: _Optional[_Union[FeedForwardParameter.Activation, str]] = ..., dropout_ratio: _Optional[float] = ..., bias_term: bool = ..., weight_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., bias_filler: _Optional[_Union[FillerParameter, _Mapping]] = ..., decay_biases: bool = ...) -> None: ...
 
 class TransformerParameter(_message.Message):
     __slots__ = ("num_layers", "num_output", "num_heads", "num_hidden", "activation", "norm", "norm_first", "final_norm", "eps", "dropout_ratio", "attention_dropout_ratio", "causal", "window", "rotary", "cont_bottom", "padding", "memory_padding", "bias_term", "weight_filler", "bias_filler", "carry_state", "decay_biases", "piece")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...framework.blob import Blob
+from ...framework.composite import expand_composites
 from ...framework.errors import nearest
 from ...framework.layer import Layer, LayerContext, create_layer
 from ...framework.net_state import filter_layers
@@ -120,7 +121,7 @@ class StepNet:
         net = NetParameter(layer=[LayerParameter(name="step", top=list(shapes)), *layers])
         net.state.phase = context.phase  # type: ignore[assignment]
         net.layer.add(name="step", bottom=sinks)  # a reader like the layers, so that splits part them
-        net, _ = insert_splits(*filter_layers(net, [""] * len(net.layer)))
+        net, _ = insert_splits(*expand_composites(*filter_layers(net, [""] * len(net.layer))))
         _, *self.params, last = net.layer
         self.sinks = list(last.bottom)
         for param in self.params:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .aligned import aligned
 from .errors import RecaffeError
 from .random_numbers import uniform_numbers
 from .threads import ThreadPool, thread_count
@@ -86,11 +87,19 @@ class Backend:
         """A buffer of ``shape`` whose contents are undefined; a later call with this name may reuse it."""
         return self.xp.empty(shape, dtype)
 
+    def zeros(self, size: int, dtype: Any) -> Any:
+        """A flat array of zeros."""
+        return self.xp.zeros(size, dtype)
+
+    def empty(self, size: int, dtype: Any) -> Any:
+        """A flat array of any values."""
+        return self.xp.empty(size, dtype)
+
     def take_array(self, size: int, dtype: Any) -> Any:
         """A flat array of ``size`` or more values, whatever they are: the smallest one given back, or a new one."""
         fits = [i for i, array in enumerate(self.free_arrays) if array.size >= size and array.dtype == dtype]
         if not fits:
-            return self.xp.empty(size, dtype)
+            return self.empty(size, dtype)
         return self.free_arrays.pop(min(fits, key=lambda i: self.free_arrays[i].size))
 
     def computing(self) -> Any:
@@ -119,6 +128,12 @@ class CpuBackend(Backend):
         from .kernels.cpu import fused_functions
 
         return fused_functions()
+
+    def zeros(self, size: int, dtype: Any) -> np.ndarray:
+        return aligned(np.zeros, size, dtype)
+
+    def empty(self, size: int, dtype: Any) -> np.ndarray:
+        return aligned(np.empty, size, dtype)
 
     def to_host(self, array: np.ndarray) -> np.ndarray:
         return array

@@ -30,7 +30,7 @@ class Storage:
     def view(self, shape: tuple[int, ...], count: int) -> Any:
         """The first ``count`` values as an array of ``shape``."""
         if self.array is None:
-            self.array = self.backend.xp.zeros(self.size, self.dtype)
+            self.array = self.backend.zeros(self.size, self.dtype)
         return self.array[:count].reshape(shape)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .aligned import aligned
 from .errors import RecaffeError
 
 WORTH_SPLITTING = 200_000  # nanoseconds of serial work below which waking another thread costs more than it saves
@@ -133,7 +134,7 @@ class ThreadPool:
         key = (name, np.dtype(dtype))
         buffer = buffers.get(key)
         if buffer is None or buffer.size < count:
-            buffer = buffers[key] = np.empty(count, dtype)
+            buffer = buffers[key] = aligned(np.empty, count, dtype)
         return buffer[:count].reshape(shape)
 
     def _hold_blas(self) -> None:

@@ -187,3 +187,13 @@ def test_a_gpu_that_does_not_exist(monkeypatch):
 @pytest.mark.skipif(not gpu_is_usable(), reason="no GPU here")
 def test_gpu_numbers_are_those_of_the_cpu():
     np.testing.assert_array_equal(uniform(GpuBackend(seed=3), 1000), uniform(PlainCpuBackend(seed=3), 1000))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [1, 7, 1000, 1 << 20])
+def test_arrays_begin_where_vectors_do(size, dtype):
+    backend = CpuBackend()
+    for array in (backend.zeros(size, dtype), backend.empty(size, dtype), backend.scratch("x", (size,), dtype)):
+        assert array.shape == (size,) and array.dtype == dtype and array.flags.writeable
+        assert array.ctypes.data % 64 == 0
+    assert not backend.zeros(size, dtype).any()

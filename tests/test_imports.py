@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent
 LEVELS = [
     {"proto"},
     {
+        "framework.aligned",
         "framework.backend",
         "framework.checks",
         "framework.errors",
@@ -23,6 +24,7 @@ LEVELS = [
     {"framework.blob", "framework.filler"},
     {
         "framework.backward_plan",
+        "framework.composite",
         "framework.graph",
         "framework.layer",
         "framework.learnable_params",
@@ -44,14 +46,21 @@ LEVELS = [
         "framework.weights",
     },
     {
+        "framework.alignment",
+        "framework.attention_picture",
+        "framework.attention_weights",
+        "framework.beam_search",
         "framework.cli",
         "framework.generation",
         "framework.gradient_check",
         "framework.layer_case",
         "framework.layer_checks",
+        "framework.score_output",
         "framework.single_layer",
         "framework.strict_array",
         "framework.strict_backend",
+        "framework.transduction",
+        "framework.translation",
     },
     {"api"},
 ]

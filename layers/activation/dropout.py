@@ -9,6 +9,7 @@ from ...framework.layer import register
 from ...proto import TRAIN
 from ..fork_options import refuse_fork_options
 from .neuron_layer import NeuronLayer
+from .slope_layer import slope_backward
 
 
 @register
@@ -51,7 +52,7 @@ class Dropout(NeuronLayer):
         if not propagate_down[0]:
             return
         if self.phase == TRAIN:
-            self.xp.multiply(top[0].diff, self.mask, out=bottom[0].diff)
+            slope_backward(self.backend, top[0].diff, self.mask, bottom[0].diff)
         elif top[0] is not bottom[0]:
             self.xp.copyto(bottom[0].diff, top[0].diff)
 

@@ -46,3 +46,11 @@ def sigmoid_backward(backend: Any, y: Any, dy: Any, dx: Any) -> None:
     slope = 1 - y
     slope *= y
     backend.xp.multiply(dy, slope, out=dx)
+
+
+def sigmoid_with_slope(xp: Any, x: Any) -> tuple[Any, Any]:
+    """1 / (1 + exp(-x)) and its slope, both to their last digits for large |x| too."""
+    small = xp.exp(-xp.abs(x))
+    large = 1 / (1 + small)
+    slope = small * large * large
+    return xp.where(x > 0, large, small * large), slope

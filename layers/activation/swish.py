@@ -1,18 +1,20 @@
 """Swish."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...framework.blob import Blob
+from ...framework.fusable import fusable
 from ...framework.layer import register
-from .neuron_layer import NeuronLayer
-from .sigmoid import sigmoid_forward
+from .sigmoid import sigmoid_with_slope
+from .slope_layer import SlopeLayer
 
 
 @register
-class Swish(NeuronLayer):
+class Swish(SlopeLayer):
     """y = x s, with s = sigmoid(b x).
 
-    dx = dy (b y + s (1 - b y)).
+    dx = dy s (1 + b x (1 - s)).
 
     Ramachandran, Zoph and Le, "Searching for Activation Functions", 2017 (arXiv:1710.05941).
 
@@ -28,19 +30,16 @@ class Swish(NeuronLayer):
     def layer_setup(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         self.beta = self.param.swish_param.beta
 
-    def reshape(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
-        super().reshape(bottom, top)
-        self.s = self.xp.empty(bottom[0].shape, self.dtype)
+    def evaluate(self, x: Any, y: Any, slope: Any) -> None:
+        swish_forward(self.backend, x, self.beta, y, slope)
 
-    def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
-        x = bottom[0].data
-        self.xp.multiply(x, self.beta, out=self.s)
-        sigmoid_forward(self.backend, self.s, self.s)
-        self.xp.multiply(x, self.s, out=top[0].data)
-        self.y = self.keep(top[0])
 
-    def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
-        if propagate_down[0]:
-            scaled = self.beta * self.y.data
-            slope = scaled + self.s * (1 - scaled)
-            self.xp.multiply(top[0].diff, slope, out=bottom[0].diff)
+@fusable
+def swish_forward(backend: Any, x: Any, beta: float, y: Any, slope: Any) -> None:
+    """y = x s, s = sigmoid(beta x); slope = s + beta x s (1 - s); y may be x, slope None."""
+    scaled = beta * x
+    s, change = sigmoid_with_slope(backend.xp, scaled)
+    if slope is not None:
+        change *= scaled
+        backend.xp.add(s, change, out=slope)
+    backend.xp.multiply(x, s, out=y)

@@ -20,7 +20,7 @@ class Eltwise(Layer):
       the largest, of later ones the earlier.
 
     Shapes
-        bottoms x_i: at least two, all the same; top y: as they.
+        bottoms x_i: at least two, all the same; top y: as they, for SUM in place of x_0 if wanted.
 
     Options (eltwise_param)
         operation; coeff: c_i, for SUM, one for each bottom (all 1); stable_prod_grad (true).
@@ -28,6 +28,11 @@ class Eltwise(Layer):
 
     type = "Eltwise"
     bottoms, tops = (2, None), (1, 1)
+
+    @property
+    def in_place(self) -> bool:  # type: ignore[override]
+        """The others need the bottoms once more in backward."""
+        return self.param.eltwise_param.operation == EltwiseParameter.SUM
 
     def layer_setup(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         param = self.param.eltwise_param
@@ -59,9 +64,9 @@ class Eltwise(Layer):
         self.operation.forward(self.backend, [blob.data for blob in bottom], top[0].data)
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
-        for i, blob in enumerate(bottom):
+        for i in reversed(range(len(bottom))):  # in place, the first diff is the top's
             if propagate_down[i]:
-                self.operation.backward(self.backend, bottom, top[0], i, blob.diff)
+                self.operation.backward(self.backend, bottom, top[0], i, bottom[i].diff)
 
 
 class Sum:
@@ -74,7 +79,8 @@ class Sum:
         weighted_sum(backend, x, self.coefficients, y)
 
     def backward(self, backend: Any, bottom: Sequence[Blob], top: Blob, i: int, dx: Any) -> None:
-        backend.xp.multiply(top.diff, self.coefficients[i], out=dx)
+        if self.coefficients[i] != 1 or bottom[i] is not top:
+            weighted_sum(backend, [top.diff], [self.coefficients[i]], dx)
 
 
 class Product:
@@ -116,7 +122,10 @@ class Maximum:
 
 @fusable
 def weighted_sum(backend: Any, arrays: list[Any], weights: Sequence[float], out: Any) -> None:
-    """out = weights[0] * arrays[0] + weights[1] * arrays[1] + ..., in this order; at least one array."""
+    """out = weights[0] * arrays[0] + weights[1] * arrays[1] + ..., in this order; at least one array.
+
+    out may be arrays[0].
+    """
     backend.xp.multiply(arrays[0], weights[0], out=out)
     for array, weight in zip(arrays[1:], weights[1:], strict=True):
         out += array if weight == 1 else array * weight

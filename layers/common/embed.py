@@ -6,6 +6,7 @@ from typing import Any
 from ...framework.blob import Blob
 from ...framework.fusable import fusable
 from ...framework.layer import Layer, register
+from ..row_sums import add_row, row_sums
 from .indices import index_values
 
 
@@ -47,9 +48,9 @@ class Embed(Layer):
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         self.x = index_values(self, bottom[0], self.K, "word").reshape(-1)
         y = top[0].data.reshape(-1, self.N)
-        y[...] = self.W.data[self.x]
+        take_rows(self.backend, self.W.data, self.x, y)
         if self.b is not None:
-            y += self.b.data
+            add_row(self.backend, self.b.data, y)
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         if propagate_down[0]:
@@ -58,10 +59,16 @@ class Embed(Layer):
         if self.param_propagate_down[0]:
             add_rows(self.backend, dy, self.x, self.W.diff)
         if self.b is not None and self.param_propagate_down[1]:
-            self.b.add_to_diff(lambda db: dy.sum(axis=0, out=db))
+            self.b.add_to_diff(lambda db: row_sums(self.backend, dy, db))
+
+
+@fusable
+def take_rows(backend: Any, table: Any, places: Any, out: Any) -> None:
+    """out[i] = table[places[i]]; table (K, N), places (M,) int64 from 0 to K - 1, out (M, N)."""
+    out[...] = table[places]
 
 
 @fusable
 def add_rows(backend: Any, rows: Any, places: Any, out: Any) -> None:
-    """out[places[i]] += rows[i] for each i in turn; rows (M, N), places (M,) int64, out (K, N)."""
+    """out[places[i]] += rows[i] for each i in turn; rows (M, N), places (M,) int64 from 0 to K - 1, out (K, N)."""
     backend.xp.add.at(out, places, rows)

@@ -8,6 +8,7 @@ from ...framework.blob import Blob
 from ...framework.layer import Layer, register
 from ...framework.matmul import matmul
 from ..fork_options import refuse_fork_options
+from ..row_sums import add_row, row_sums
 
 
 @register
@@ -57,7 +58,7 @@ class InnerProduct(Layer):
         W = self.W.data
         matmul(self.backend, x, W if self.transpose else W.T, y)
         if self.b is not None:
-            y += self.b.data
+            add_row(self.backend, self.b.data, y)
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         dy = top[0].diff.reshape(self.M, self.N)
@@ -65,7 +66,7 @@ class InnerProduct(Layer):
             x = bottom[0].data.reshape(self.M, self.K)
             self.W.add_to_diff(lambda dW: self._weight_gradient(x, dy, dW))
         if self.b is not None and self.param_propagate_down[1]:
-            self.b.add_to_diff(lambda db: dy.sum(axis=0, out=db))
+            self.b.add_to_diff(lambda db: row_sums(self.backend, dy, db))
         if propagate_down[0]:
             W, dx = self.W.data, bottom[0].diff.reshape(self.M, self.K)
             matmul(self.backend, dy, W.T if self.transpose else W, dx)

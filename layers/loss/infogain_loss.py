@@ -35,6 +35,7 @@ class InfogainLoss(SoftmaxWithLoss):
 
     type = "InfogainLoss"
     bottoms = (2, 3)
+    smooths_labels = False
 
     def layer_setup(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         super().layer_setup(bottom, top)

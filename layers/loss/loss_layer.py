@@ -1,10 +1,11 @@
 """The base of losses, and what their values are divided by."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ...framework.blob import Blob
-from ...framework.layer import Layer
-from ...proto import LossParameter
+from ...framework.layer import Layer, LayerContext
+from ...proto import LayerParameter, LossParameter
 from ..fork_options import refuse_fork_options
 
 LOG_THRESHOLD = 1e-20  # smaller probabilities count as this, so that their logarithm is finite
@@ -18,6 +19,12 @@ class LossLayer(Layer):
 
     bottoms, tops = (2, 2), (1, 1)
     auto_tops = True
+    smooths_labels: ClassVar[bool] = False
+
+    def __init__(self, param: LayerParameter, context: LayerContext | None = None):
+        super().__init__(param, context)
+        if param.loss_param.label_smoothing and not self.smooths_labels:
+            self.fail("label_smoothing is an option of type 'SoftmaxWithLoss' alone; remove it")
 
     def default_loss_weight(self, top_index: int) -> float:
         return 1.0 if top_index == 0 else 0.0
@@ -48,8 +55,7 @@ class Normaliser:
 
     def __init__(self, layer: Layer, default: int = LossParameter.VALID):
         param = layer.param.loss_param
-        names = ("pre_fixed_normalizer", "label_smoothing", "class_weighting", "weight_by_label_freqs")
-        refuse_fork_options(layer, param, names)
+        refuse_fork_options(layer, param, ("pre_fixed_normalizer", "class_weighting", "weight_by_label_freqs"))
         self.mode = param.normalization if param.HasField("normalization") else default
         if self.mode == LossParameter.PRE_FIXED:
             layer.fail("normalization PRE_FIXED is a fork's; expected VALID, FULL, BATCH_SIZE or NONE")

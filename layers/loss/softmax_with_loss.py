@@ -15,7 +15,10 @@ from .loss_layer import LossLayer, Normaliser
 class SoftmaxWithLoss(LossLayer):
     """loss = -1/Z sum_n log p_n(l_n), with p = softmax(x) over the classes along one axis, l the labels.
 
-    dx = w/Z (p - onehot(l)), 0 for ignored labels, w the loss weight.
+    dx = w/Z (p - onehot(l)), 0 for ignored labels, w the loss weight.  With label smoothing e, a share of e is spread
+    evenly over the C classes: q = (1 - e) onehot(l) + e/C, loss = -1/Z sum_n sum_c q_c log p_c, dx = w/Z (p - q).
+
+    Label smoothing: Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", CVPR 2016.
 
     Shapes
         bottom 0 x: scores, N... x C x ..., the classes along ``axis``
@@ -25,18 +28,23 @@ class SoftmaxWithLoss(LossLayer):
     Options
         softmax_param.axis: the axis of the classes (1)
         loss_param.ignore_label: labels of this value do not count
-        loss_param.normalization: Z, the labels that count (VALID), all (FULL), the first size (BATCH_SIZE), 1 (NONE).
+        loss_param.normalization: Z, the labels that count (VALID), all (FULL), the first size (BATCH_SIZE), 1 (NONE)
+        loss_param.label_smoothing: e, from 0 to below 1 (0).
 
     Raises LayerError for a label out of range.
     """
 
     type = "SoftmaxWithLoss"
     tops = (1, 2)
+    smooths_labels = True
 
     def layer_setup(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         refuse_softmax_forks(self)
         param = self.param.loss_param
         self.ignore = param.ignore_label if param.HasField("ignore_label") else None
+        self.smoothing = param.label_smoothing
+        if not 0 <= self.smoothing < 1:
+            self.fail(f"label_smoothing is {self.smoothing:g}, expected 0 or more and less than 1")
         self.normaliser = Normaliser(self)
         self.probability = top[1] if len(top) == 2 else Blob((), self.dtype, self.backend, f"{self.name}.probability")
 
@@ -58,14 +66,15 @@ class SoftmaxWithLoss(LossLayer):
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         self.read_labels(bottom[1])
         x, p = bottom[0].data.reshape(self.rows), self.probability.data.reshape(self.rows)
-        top[0].data[...] = softmax_loss_forward(self.backend, x, self.labels, p) / self.divisor
+        loss = softmax_loss_forward(self.backend, x, self.labels, self.smoothing, p)
+        top[0].data[...] = loss / self.divisor
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         self.no_gradient_for(propagate_down, bottom, 1)
         if not propagate_down[0]:
             return
         p, dx = self.probability.data.reshape(self.rows), bottom[0].diff.reshape(self.rows)
-        softmax_loss_backward(self.backend, p, self.labels, top[0].diff / self.divisor, dx)
+        softmax_loss_backward(self.backend, p, self.labels, self.smoothing, top[0].diff / self.divisor, dx)
         if len(top) == 2:
             self.add_through_probability(top[1], dx)
 
@@ -87,24 +96,30 @@ class SoftmaxWithLoss(LossLayer):
 
 
 @fusable
-def softmax_loss_forward(backend: Any, x: Any, labels: Any, p: Any) -> Any:
-    """p = softmax(x) over axis 1; gives -sum of log p at the labels that are not -1.
+def softmax_loss_forward(backend: Any, x: Any, labels: Any, smoothing: float, p: Any) -> Any:
+    """p = softmax(x) over axis 1; gives -sum of q log p, with q = (1 - smoothing) onehot(label) + smoothing / C.
 
-    x, p (O, C, I); labels (O, I), int64 from -1 to C - 1.
+    x, p (O, C, I); labels (O, I), int64, -1 where nothing counts.
     """
     xp = backend.xp
     softmax_forward(backend, x, p)
     at_label = p[label_places(xp, labels)]
     smallest = xp.finfo(xp.float32).tiny  # the logarithm stays finite
-    return -(xp.log(xp.maximum(at_label, smallest)) * (labels >= 0)).sum()
+    logarithm = xp.log(xp.maximum(at_label, smallest))
+    if smoothing:
+        below_largest = (x - x.max(axis=1, keepdims=True)).mean(axis=1)
+        logarithm *= 1 - smoothing
+        logarithm += smoothing * (below_largest + xp.log(p.max(axis=1)))
+    return -(logarithm * (labels >= 0)).sum()
 
 
 @fusable
-def softmax_loss_backward(backend: Any, p: Any, labels: Any, scale: Any, dx: Any) -> None:
-    """dx = scale * (p - onehot(labels)), 0 where the label is -1; p, dx (O, C, I), labels (O, I)."""
+def softmax_loss_backward(backend: Any, p: Any, labels: Any, smoothing: float, scale: Any, dx: Any) -> None:
+    """dx = scale * (p - q), 0 where the label is -1; p, dx (O, C, I), labels (O, I), q as in the loss."""
     xp = backend.xp
-    xp.multiply(p, scale, out=dx)
-    dx[label_places(xp, labels)] -= scale
+    xp.subtract(p, smoothing / p.shape[1], out=dx)
+    dx[label_places(xp, labels)] -= 1 - smoothing
+    dx *= scale
     dx *= (labels >= 0)[:, None]
 
 

@@ -1,5 +1,5 @@
-"""Normalization layers: by the statistics of batches; importing registers them."""
+"""Normalization layers: by the statistics of batches, or of each row; importing registers them."""
 
-from . import batch_norm, mvn
+from . import batch_norm, layer_norm, mvn, rms_norm
 
-__all__ = ["batch_norm", "mvn"]
+__all__ = ["batch_norm", "layer_norm", "mvn", "rms_norm"]

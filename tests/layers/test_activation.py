@@ -1,5 +1,7 @@
 """Activations against their formulas, and what they refuse."""
 
+import math
+
 import numpy as np
 import pytest
 import recaffe
@@ -14,6 +16,20 @@ x = 4 * rng.normal(size=(2, 3, 4))
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-x))
+
+
+def normal_share(x: np.ndarray) -> np.ndarray:
+    """The distribution function of the normal distribution."""
+    return np.vectorize(lambda value: math.erfc(-value / math.sqrt(2)) / 2)(x)
+
+
+def gelu_bend(x: np.ndarray) -> np.ndarray:
+    """sqrt(2 / pi) (x + 0.044715 x^3)."""
+    return math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+
+
+def gelu_bend_slope(x: np.ndarray) -> np.ndarray:
+    return math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x**2)
 
 
 # text, y(x), dy/dx(x)
@@ -54,6 +70,16 @@ NEURONS = {
         lambda x: 2 ** (0.5 * x + 3),
         lambda x: 2 ** (0.5 * x + 3) * 0.5 * np.log(2),
     ),
+    "gelu": (
+        "type: 'GELU'",
+        lambda x: x * normal_share(x),
+        lambda x: normal_share(x) + x * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi),
+    ),
+    "gelu by tanh": (
+        "type: 'GELU' gelu_param { approximate: true }",
+        lambda x: x * sigmoid(2 * gelu_bend(x)),
+        lambda x: sigmoid(2 * gelu_bend(x)) * (1 + 2 * x * sigmoid(-2 * gelu_bend(x)) * gelu_bend_slope(x)),
+    ),
     "log": (
         "type: 'Log' log_param { scale: -2 shift: 32 }",
         lambda x: np.log(32 - 2 * x),
@@ -75,6 +101,7 @@ NEURONS = {
         lambda x: -1 / (x + 16) ** 2,
     ),
     "line": ("type: 'Power' power_param { scale: 3 shift: 1 }", lambda x: 3 * x + 1, lambda x: 3 + 0 * x),
+    "silu": ("type: 'SiLU'", lambda x: x * sigmoid(x), lambda x: sigmoid(x) * (1 + x * sigmoid(-x))),
     "swish": (
         "type: 'Swish' swish_param { beta: 1.5 }",
         lambda x: x * sigmoid(1.5 * x),
@@ -94,7 +121,7 @@ def test_values_and_gradient(name: str) -> None:
     assert_close(single.bottom_diffs()[0], dy * slope(x), 1e-12)
 
 
-@pytest.mark.parametrize("name", ["abs", "clip", "log", "square"])
+@pytest.mark.parametrize("name", ["abs", "clip", "gelu", "gelu by tanh", "log", "silu", "square", "swish"])
 def test_in_place_gradient_of_what_cannot_be_seen_from_the_output(name: str) -> None:
     text, y, slope = NEURONS[name]
     single = SingleLayer(text, [x], in_place=True)
@@ -102,6 +129,19 @@ def test_in_place_gradient_of_what_cannot_be_seen_from_the_output(name: str) -> 
     assert_close(top, y(x), 1e-12)
     dy = rng.normal(size=x.shape)
     assert_close(backward(single, [dy], [True])[0], dy * slope(x), 1e-12)
+
+
+@pytest.mark.parametrize(
+    "text", ["type: 'GELU'", "type: 'GELU' gelu_param { approximate: true }", "type: 'SiLU'", "type: 'Swish'"]
+)
+def test_activations_that_keep_their_slope_run_in_nets_without_gradient(text: str) -> None:
+    layers = f"""
+        layer {{ name: "x" type: "Input" top: "x" input_param {{ shape {{ dim: [2, 3, 4] }} }} }}
+        layer {{ name: "f" bottom: "x" top: "y" {text} }}
+    """
+    net = make_net(layers, recaffe.TEST, np.float64)
+    with_gradient = make_net("force_backward: true" + layers, recaffe.TRAIN, np.float64)
+    assert (net.forward(x=x)["y"] == with_gradient.forward(x=x)["y"]).all()
 
 
 @pytest.mark.parametrize("power", [0, 1, 2])
@@ -192,6 +232,30 @@ def test_softmax(axis: int) -> None:
 def test_softmax_of_large_numbers() -> None:
     (y,) = SingleLayer("type: 'Softmax'", [np.array([[1000.0, 999.0, -1000.0]])]).forward()
     assert_close(y, softmax(np.array([[1.0, 0.0, -1999.0]]), 1), 1e-12)
+
+
+def test_softmax_of_minus_infinity_is_zero() -> None:
+    scores = np.array([[0.0, -np.inf, 1.0, -200.0, -np.inf]])
+    (y,) = SingleLayer("type: 'Softmax'", [scores], dtype=np.float32).forward()
+    assert y[0, [1, 3, 4]].tolist() == [0, 0, 0]
+    assert_close(y[0, [0, 2]], softmax(np.array([[0.0, 1.0]]), 1)[0], 1e-6)
+
+
+def test_softmax_in_float32_keeps_its_digits_over_the_whole_range() -> None:
+    scores = np.linspace(-85, 0, 20_001, dtype=np.float32)[None]
+    (y,) = SingleLayer("type: 'Softmax'", [scores], dtype=np.float32).forward()
+    np.testing.assert_allclose(y, softmax(scores, 1), rtol=2e-6, atol=0)
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu by tanh", "silu"])
+def test_densely_in_float32(name: str) -> None:
+    text, y, slope = NEURONS[name]
+    dense = np.linspace(-15, 15, 30_001, dtype=np.float32)
+    single = SingleLayer(text, [dense], dtype=np.float32)
+    exactly = dense.astype(np.float64)
+    np.testing.assert_allclose(single.forward()[0], y(exactly), rtol=1e-6, atol=1e-6)
+    (dx,) = backward(single, [np.ones(dense.shape)], [True])
+    np.testing.assert_allclose(dx, slope(exactly), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("ratio", [0.2, 0.5, 0.9])

@@ -62,6 +62,36 @@ def test_softmax_loss_normalisation(rule: str, divisor: float | None) -> None:
     assert_close(gradient, expected_gradient, 1e-12)
 
 
+@pytest.mark.parametrize("axis", LABELS)
+@pytest.mark.parametrize("ignore", [None, 0])
+def test_softmax_loss_with_smoothed_labels(axis: int, ignore: int | None) -> None:
+    rule = "" if ignore is None else f"ignore_label: {ignore}"
+    text = f"type: 'SoftmaxWithLoss' softmax_param {{ axis: {axis} }} loss_param {{ label_smoothing: 0.25 {rule} }}"
+    loss, gradient = loss_and_gradient(text, SCORES, LABELS[axis], weight=2.0)
+    expected_loss, expected_gradient = softmax_loss(SCORES, LABELS[axis], axis, ignore, smoothing=0.25)
+    assert loss == pytest.approx(expected_loss, rel=1e-12)
+    assert_close(gradient, 2 * expected_gradient, 1e-12)
+
+
+def test_smoothed_loss_of_an_unlikely_class_is_exact() -> None:
+    text = "type: 'SoftmaxWithLoss' loss_param { label_smoothing: 0.5 }"
+    loss, gradient = loss_and_gradient(text, np.array([[0.0, 2000.0]]), np.array([1.0]))
+    assert loss == pytest.approx(0.25 * 2000)
+    assert_close(gradient, np.array([[-0.25, 0.25]]), 1e-12)
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, 1, 1.5])
+def test_label_smoothing_out_of_range_is_told(smoothing: float) -> None:
+    with pytest.raises(recaffe.RecaffeError, match=f"label_smoothing is {smoothing:g}, expected 0 or more and less"):
+        run(f"type: 'SoftmaxWithLoss' loss_param {{ label_smoothing: {smoothing} }}", SCORES, LABELS[1])
+
+
+@pytest.mark.parametrize("type_name", ["InfogainLoss", "SigmoidCrossEntropyLoss", "HingeLoss", "EuclideanLoss"])
+def test_label_smoothing_of_other_losses_is_refused(type_name: str) -> None:
+    with pytest.raises(recaffe.RecaffeError, match="label_smoothing is an option of type 'SoftmaxWithLoss' alone"):
+        run(f"type: '{type_name}' loss_param {{ label_smoothing: 0.1 }}", SCORES, SCORES)
+
+
 def test_softmax_loss_without_labels_that_count_is_zero() -> None:
     text = "type: 'SoftmaxWithLoss' loss_param { ignore_label: 2 }"
     loss, gradient = loss_and_gradient(text, rng.normal(size=(3, 4)), np.full(3, 2.0))

@@ -20,15 +20,24 @@ def positions(x: np.ndarray, labels: np.ndarray, axis: int, ignore: int | None):
 
 
 def softmax_loss(
-    x: np.ndarray, labels: np.ndarray, axis: int = 1, ignore: int | None = None, divisor: float | None = None
+    x: np.ndarray,
+    labels: np.ndarray,
+    axis: int = 1,
+    ignore: int | None = None,
+    divisor: float | None = None,
+    smoothing: float = 0.0,
 ) -> tuple[float, np.ndarray]:
-    """The loss and its gradient in x; divided by the number of labels that count, or by ``divisor``."""
+    """The loss and its gradient in x; divided by the number of labels that count, or by ``divisor``.
+
+    A share ``smoothing`` of each label is spread evenly over all classes.
+    """
     loss, gradient = 0.0, np.zeros(np.moveaxis(x, axis, -1).shape)
     counted = list(positions(x, labels, axis, ignore))
     for place, scores, label in counted:
         p = softmax(scores, 0)
-        loss -= np.log(p[label])
-        gradient[place] = p - np.eye(len(p))[label]
+        target = (1 - smoothing) * np.eye(len(p))[label] + smoothing / len(p)
+        loss -= (target * np.log(p)).sum()
+        gradient[place] = p - target
     divisor = divisor or max(len(counted), 1)
     return loss / divisor, np.moveaxis(gradient, -1, axis) / divisor
 

@@ -1,4 +1,4 @@
-"""Local response and batch normalization, value by value, in float64."""
+"""Local response, batch, layer and root mean square normalization, value by value, in float64."""
 
 import numpy as np
 
@@ -28,3 +28,33 @@ def batch_norm(x, eps):
         means.append(mean)
         variances.append(variance * values.size / (values.size - 1))
     return y, np.array(means), np.array(variances)
+
+
+def layer_norm(x, gamma, beta, eps, dy):
+    """y, and from dy: dx, dgamma and dbeta; rows are as many of the last axes of x as gamma has, one at a time."""
+    rows, factors = x.reshape(-1, gamma.size), gamma.ravel()
+    y, dx, dgamma, dbeta = np.zeros(rows.shape), np.zeros(rows.shape), np.zeros(gamma.size), np.zeros(gamma.size)
+    for m, row in enumerate(rows):
+        K, slope = row.size, dy.reshape(rows.shape)[m]
+        std = np.sqrt(((row - row.mean()) ** 2).mean() + eps)
+        z = (row - row.mean()) / std
+        y[m] = z * factors + beta.ravel()
+        jacobian = (np.eye(K) - 1 / K - np.outer(z, z) / K) / std  # dz_i / dx_j
+        dx[m] = jacobian.T @ (factors * slope)
+        dgamma += slope * z
+        dbeta += slope
+    return y.reshape(x.shape), dx.reshape(x.shape), dgamma.reshape(gamma.shape), dbeta.reshape(gamma.shape)
+
+
+def rms_norm(x, gamma, eps, dy):
+    """y, and from dy: dx and dgamma; rows are as many of the last axes of x as gamma has, one at a time."""
+    rows, factors = x.reshape(-1, gamma.size), gamma.ravel()
+    y, dx, dgamma = np.zeros(rows.shape), np.zeros(rows.shape), np.zeros(gamma.size)
+    for m, row in enumerate(rows):
+        K, slope = row.size, dy.reshape(rows.shape)[m]
+        rms = np.sqrt((row**2).mean() + eps)
+        z = row / rms
+        y[m] = z * factors
+        dx[m] = (np.eye(K) - np.outer(z, z) / K).T @ (factors * slope) / rms
+        dgamma += slope * z
+    return y.reshape(x.shape), dx.reshape(x.shape), dgamma.reshape(gamma.shape)

@@ -8,6 +8,7 @@ import numpy as np
 
 from .rows import compiled, unsigned
 
+BLOCK = 1 << 16  # numbers that stay in the second-level cache from one array of a sum to the next
 GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -54,18 +55,33 @@ def dropout_forward(backend, x, mask, y, ratio):
     backend.parallel(forward, x.size, x.size * 0.5)
 
 
+def slope_backward(backend, dy, slope, dx):
+    """dx = dy * slope; dx may be dy."""
+    a, b, c = dy.reshape(-1), slope.reshape(-1), dx.reshape(-1)
+    backend.parallel(
+        lambda start, stop: np.multiply(a[start:stop], b[start:stop], out=c[start:stop]), dy.size, dy.size * 0.4
+    )
+
+
 def weighted_sum(backend, arrays, weights, out):
-    """out = weights[0] * arrays[0] + weights[1] * arrays[1] + ..., in this order; at least one array."""
+    """out = weights[0] * arrays[0] + weights[1] * arrays[1] + ..., in this order; at least one array.
+
+    out may be arrays[0].
+    """
     flat, y = [array.reshape(-1) for array in arrays], out.reshape(-1)
-    plain_pair = len(arrays) == 2 and all(weight == 1 for weight in weights)
+    plain = len(arrays) > 1 and all(weight == 1 for weight in weights)
 
     def add(start, stop):
-        if plain_pair:
-            np.add(flat[0][start:stop], flat[1][start:stop], out=y[start:stop])
-            return
-        np.multiply(flat[0][start:stop], weights[0], out=y[start:stop])
-        for array, weight in zip(flat[1:], weights[1:], strict=True):
-            add_scaled(array[start:stop], y.dtype.type(weight), y[start:stop])
+        for i in range(start, stop, BLOCK):
+            part = slice(i, min(i + BLOCK, stop))
+            if plain:
+                np.add(flat[0][part], flat[1][part], out=y[part])
+                for array in flat[2:]:
+                    np.add(y[part], array[part], out=y[part])
+            else:
+                np.multiply(flat[0][part], weights[0], out=y[part])
+                for array, weight in zip(flat[1:], weights[1:], strict=True):
+                    add_scaled(array[part], y.dtype.type(weight), y[part])
 
     backend.parallel(add, out.size, out.size * 0.3 * len(arrays))
 

@@ -2,6 +2,7 @@
 
 import math
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import recaffe
+from recaffe.layers.data.vocabulary import Vocabulary
 from recaffe.proto import read_solver, write_text
 
 from tests.command_line import run_cli
@@ -40,9 +42,40 @@ def train(folder: Path, model: str, iterations: int | None = None) -> float:
         solver.test_iter[0] = 5
         path = folder / "models" / model / "short.prototxt"
         write_text(path, solver)
-    result = run_cli(["train", f"--solver={path.relative_to(folder)}"], folder)
+    return bits_of(["train", f"--solver={path.relative_to(folder)}"], folder)
+
+
+def bits_on_test_text(folder: Path, model: str, iterations: int) -> float:
+    """The bits per character that the model's snapshot takes on test.txt."""
+    weights = f"--weights=models/{model}/{model}_iter_{iterations}.caffemodel"
+    arguments = ["test", f"--model=models/{model}/train_val.prototxt", weights, "--stage=test", "--iterations=73"]
+    return bits_of(arguments, folder)
+
+
+def bits_of(arguments: list[str], folder: Path) -> float:
+    """Run the command; gives the last bits per character that it logs."""
+    result = run_cli(arguments, folder)
     assert result.status == 0, result.err
     return float(re.findall(r"bits_per_character = ([\d.]+)", result.err)[-1])
+
+
+def test_no_file_is_in_two_of_the_texts(folder):
+    scope = runpy.run_path(str(folder / "models" / "char_lstm" / "prepare.py"))
+    files = [file for name in ("TRAIN", "VALID", "TEST") for file in scope[name].split()]
+    assert len(set(files)) == len(files) > 200
+    for name in ("train.txt", "valid.txt", "test.txt"):
+        assert (folder / "models" / "char_lstm" / name).stat().st_size > 250_000
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("stages", "text"), [([], "valid.txt"), (["test"], "test.txt")])
+def test_the_stage_test_reads_the_test_text(model, stages, text, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    net = recaffe.Net(f"models/{model}/train_val.prototxt", recaffe.TEST, stages=stages)
+    net.forward(end="text")
+    vocabulary = Vocabulary.load("models/char_lstm/vocabulary.json")
+    expected = Path("models/char_lstm", text).read_bytes()[:128].decode()
+    assert vocabulary.decode(net.blobs["data"].data[:, 0].astype(int)) == expected
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -59,21 +92,10 @@ def test_a_short_training_learns_and_writes(model, folder):
     assert (result.status, result.out[:4], len(result.out)) == (0, "def ", 55)
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_the_first_updates_are_those_of_pytorch(model, folder, monkeypatch):
-    pytest.importorskip("torch")
-    from benchmarks.char_models import TorchTraining
-
-    monkeypatch.chdir(folder)
-    solver, twin = (recaffe.get_solver(f"models/{model}/solver.prototxt") for _ in range(2))
-    training = TorchTraining(twin)
-    for _ in range(4):
-        expected = training.step()
-        solver.step(1)
-        assert float(solver.net.blobs["loss"].data) == pytest.approx(expected, rel=1e-5)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("model", "most"), [("char_rnn", 2.0), ("char_gru", 1.7), ("char_lstm", 1.75)])
-def test_the_whole_training_reaches_what_the_readme_says(model, most, folder):
-    assert train(folder, model) < most
+@pytest.mark.parametrize("model", MODELS)
+def test_the_whole_training_reaches_what_the_readme_says(model, folder):
+    readme = (ROOT / "models" / model / "README.md").read_text()
+    said = float(re.search(r"\*\*([\d.]+) bits per character\*\*", readme)[1])
+    train(folder, model)
+    assert bits_on_test_text(folder, model, 3000) < 1.05 * said  # another Python has other files

@@ -11,19 +11,20 @@ from .row_norm import RowNorm
 
 @register
 class LayerNorm(RowNorm):
-    """y = gamma * z + beta, z = (x - mean) / sqrt(variance + eps), with the mean and variance of each row of x
+    """y = gamma * z + beta, z = (x - mean) / sqrt(variance + eps), with the mean and variance of each row of x.
 
     Ba, Kiros and Hinton, "Layer Normalization", 2016 (arXiv:1607.06450).  A row is the values from ``axis`` on.
     With g = gamma * dy: dx = (g - mean(g) - z mean(g z)) / sqrt(variance + eps); over all rows, dgamma = sum dy z and
     dbeta = sum dy.
 
-    - bottom: x (M... x K...), split before ``axis``
-    - top: y like x; in place if it is the bottom
-    - parameters: gamma (K...), 1 at first; beta (K...), 0 at first; none without ``affine``
+    Shapes
+        bottom x: M... x K..., split before ``axis``; top y: as x, in place if wanted.
+        parameters: gamma (K...), 1 at first; beta (K...), 0 at first; none without ``affine``
 
-    Options (``layer_norm_param``): axis (-1), eps (1e-5), affine (true).
+    Options (layer_norm_param)
+        axis: the first one of a row (-1); eps (1e-5); affine: whether there are gamma and beta (true).
 
-    Errors: an eps below 0; other sizes from ``axis`` on than before.
+    Raises LayerError for an eps below 0 and for other sizes from ``axis`` on than before.
     """
 
     type = "LayerNorm"

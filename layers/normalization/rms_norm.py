@@ -11,18 +11,19 @@ from .row_norm import RowNorm
 
 @register
 class RMSNorm(RowNorm):
-    """y = gamma * z, z = x / sqrt(mean(x^2) + eps), with the mean over each row of x
+    """y = gamma * z, z = x / sqrt(mean(x^2) + eps), with the mean over each row of x.
 
     Zhang and Sennrich, "Root Mean Square Layer Normalization", NeurIPS 2019.  A row is the values from ``axis`` on.
     With g = gamma * dy: dx = (g - z mean(g z)) / sqrt(mean(x^2) + eps); over all rows, dgamma = sum dy z.
 
-    - bottom: x (M... x K...), split before ``axis``
-    - top: y like x; in place if it is the bottom
-    - parameter: gamma (K...), 1 at first; none without ``affine``
+    Shapes
+        bottom x: M... x K..., split before ``axis``; top y: as x, in place if wanted.
+        parameter: gamma (K...), 1 at first; none without ``affine``
 
-    Options (``layer_norm_param``): axis (-1), eps (1e-5), affine (true).
+    Options (layer_norm_param)
+        axis: the first one of a row (-1); eps (1e-5); affine: whether there is gamma (true).
 
-    Errors: an eps below 0; other sizes from ``axis`` on than before.
+    Raises LayerError for an eps below 0 and for other sizes from ``axis`` on than before.
     """
 
     type = "RMSNorm"

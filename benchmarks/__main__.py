@@ -4,11 +4,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from . import recurrent, recurrent_step, transformer
 from .caffe_time import caffe_ms
 from .measure import compare
 from .nets import NETS
-from .recurrent import is_recurrent
-from .recurrent import names as recurrent_names
 
 
 @click.command()
@@ -18,16 +17,19 @@ from .recurrent import names as recurrent_names
 def main(nets: tuple[str, ...], mode: str, rounds: int) -> None:
     """Time NETS against PyTorch, and Caffe's own time where it is on the PATH.
 
-    All whole nets by default; ``recurrent`` stands for all recurrent layers (forward and backward of one layer).
+    All whole nets by default; ``recurrent`` and ``transformer`` stand for all layers of that kind (forward and backward
+    of one layer), ``recurrent_step`` for one step of recurrent layers.
     """
-    if nets == ("recurrent",):
-        nets = tuple(recurrent_names())
-    unknown = [net for net in nets if net not in NETS and not is_recurrent(net)]
+    groups = {"recurrent": recurrent, "recurrent_step": recurrent_step, "transformer": transformer}
+    layers = {name: group.names() for name, group in groups.items()}
+    nets = tuple(net for given in nets for net in layers.get(given, [given]))
+    alone = {name for group in layers.values() for name in group}
+    unknown = [net for net in nets if net not in NETS and net not in alone]
     if unknown:
-        raise click.UsageError(f"unknown net {unknown[0]!r} (known: {', '.join(NETS)})")
+        raise click.UsageError(f"unknown net {unknown[0]!r} (known: {', '.join([*NETS, *layers])})")
     table = Table("net", "mode", "recaffe ms", "PyTorch ms", "ratio", "middle half", "peak MB", "PyTorch's", "Caffe ms")
     for net in nets or NETS:
-        for kind in ("train",) if is_recurrent(net) else ("train", "test") if mode == "both" else (mode,):
+        for kind in ("train",) if net in alone else ("train", "test") if mode == "both" else (mode,):
             result = compare(net, kind, "torch", rounds)
             caffe = caffe_ms(net) if kind == "train" and net in NETS else None
             table.add_row(

@@ -8,6 +8,7 @@ import json
 import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,10 +26,9 @@ class Comparison:
 
 
 class Worker:
-    """A peer's process."""
+    """A peer's process, which answers numbers of iterations as ``worker.py`` does."""
 
-    def __init__(self, peer: str, net: str, mode: str):
-        command = [sys.executable, "-m", "benchmarks.worker", peer, net, mode]
+    def __init__(self, command: Sequence[str]):
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._answer()
 
@@ -55,7 +55,12 @@ class Worker:
 
 def compare(net: str, mode: str, peer: str, rounds: int, block_ms: float = 300) -> Comparison:
     """Time recaffe and ``peer`` on ``net`` in ``rounds`` pairs of blocks of about ``block_ms`` each."""
-    workers = [Worker("recaffe", net, mode), Worker(peer, net, mode)]
+    command = [sys.executable, "-m", "benchmarks.worker"]
+    return compare_workers([Worker([*command, name, net, mode]) for name in ("recaffe", peer)], rounds, block_ms)
+
+
+def compare_workers(workers: Sequence[Worker], rounds: int, block_ms: float = 300) -> Comparison:
+    """Time recaffe's process and a peer's, and end them."""
     sizes = [max(1, round(block_ms / statistics.median(worker.run(3)["ms"]))) for worker in workers]
     pairs = []
     for number in range(rounds):

@@ -1,14 +1,18 @@
 """Recurrent layers alone: forward and backward of one layer on noise, in recaffe and in PyTorch.
 
-A net is named ``KIND-TxNxDxH``: ``lstm-50x32x128x256``.  GRU is PyTorch's form (``reset_after``), RNN gives h itself.
+A net is named ``KIND-TxNxDxH``: ``lstm-50x32x128x256``.  ``gru`` is the form that PyTorch has (``reset_after``);
+``gru_default`` is recaffe's default, whose reset gate acts before the product: it is set beside PyTorch's GRU too,
+which has as many multiplications.  ``rnn`` gives h itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-SIZES = ("20x16x64x64", "50x32x128x256", "50x32x256x512", "100x64x256x256", "128x1x128x128", "35x20x650x650")
-OPTIONS = {"lstm": "", "gru": "reset_after: true", "rnn": "output_hidden: true"}
+MIDDLE = "50x32x128x256"
+SIZES = ("20x16x64x64", MIDDLE, "50x32x256x512", "100x64x256x256", "128x1x128x128", "35x20x650x650")
 NET = """force_backward: true
 layer {{ name: "x" type: "Input" top: "x" input_param {{ shape {{ dim: {T} dim: {N} dim: {D} }} }} }}
 layer {{ name: "layer" type: "{type}" bottom: "x" top: "y"
@@ -16,14 +20,35 @@ layer {{ name: "layer" type: "{type}" bottom: "x" top: "y"
 """
 
 
+@dataclass
+class Kind:
+    """A layer type with options, in recaffe and in PyTorch."""
+
+    type: str
+    options: str = ""
+    torch_options: Mapping[str, Any] = field(default_factory=dict)
+    sizes: tuple[str, ...] = SIZES
+
+    def torch_layer(self, D: int, H: int) -> Any:
+        """PyTorch's layer."""
+        import torch
+
+        return getattr(torch.nn, self.type)(D, H, **self.torch_options)
+
+
+KINDS = {
+    "lstm": Kind("LSTM"),
+    "gru": Kind("GRU", "reset_after: true"),
+    "gru_default": Kind("GRU"),
+    "rnn": Kind("RNN", "output_hidden: true"),
+    "lstm_both_directions": Kind("LSTM", "direction: BIDIRECTIONAL", {"bidirectional": True}, (MIDDLE,)),
+    "lstm_two_levels": Kind("LSTM", "num_layers: 2", {"num_layers": 2}, (MIDDLE,)),
+}
+
+
 def names() -> list[str]:
     """Every layer in every size."""
-    return [f"{kind}-{size}" for kind in OPTIONS for size in SIZES]
-
-
-def is_recurrent(name: str) -> bool:
-    """Whether ``name`` is that of a recurrent layer."""
-    return name in names()
+    return [f"{name}-{size}" for name, kind in KINDS.items() for size in kind.sizes]
 
 
 def recaffe_passes(name: str) -> Callable[[], object]:
@@ -31,9 +56,8 @@ def recaffe_passes(name: str) -> Callable[[], object]:
     import recaffe
     from recaffe.proto import parse_net
 
-    kind, sizes, x = example(name)
-    T, N, D, H = sizes
-    text = NET.format(T=T, N=N, D=D, H=H, type=kind.upper(), options=OPTIONS[kind])
+    kind, (T, N, D, H), x = example(name)
+    text = NET.format(T=T, N=N, D=D, H=H, type=kind.type, options=kind.options)
     net = recaffe.Net(parse_net(text, name), recaffe.TRAIN)
     net.blobs["x"].data[...] = x
     net.blobs["y"].diff[...] = 1
@@ -50,7 +74,7 @@ def torch_passes(name: str) -> Callable[[], object]:
     import torch
 
     kind, (_, _, D, H), x = example(name)
-    layer = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn": torch.nn.RNN}[kind](D, H)
+    layer = kind.torch_layer(D, H)
     bottom = torch.from_numpy(x).requires_grad_(True)
 
     def passes() -> None:
@@ -62,8 +86,8 @@ def torch_passes(name: str) -> Callable[[], object]:
     return passes
 
 
-def example(name: str) -> tuple[str, tuple[int, int, int, int], np.ndarray]:
+def example(name: str) -> tuple[Kind, tuple[int, int, int, int], np.ndarray]:
     """Kind, sizes and input of the layer ``name``."""
     kind, text = name.split("-")
     T, N, D, H = (int(size) for size in text.split("x"))
-    return kind, (T, N, D, H), np.random.default_rng(0).standard_normal((T, N, D)).astype(np.float32)
+    return KINDS[kind], (T, N, D, H), np.random.default_rng(0).standard_normal((T, N, D)).astype(np.float32)

@@ -12,16 +12,18 @@ from collections.abc import Callable
 
 import numpy as np
 
+from . import recurrent, recurrent_step, transformer
 from .nets import NETS, inference_net, training_net
-from .recurrent import is_recurrent, recaffe_passes, torch_passes
 
+LAYERS = (recurrent, recurrent_step, transformer)  # layers alone, by name
 BASE_LR, MOMENTUM, WEIGHT_DECAY = 1e-4, 0.9, 5e-4
 
 
 def recaffe_iteration(name: str, mode: str) -> Callable[[], object]:
     """One training (or inference) iteration in recaffe."""
-    if is_recurrent(name):
-        return recaffe_passes(name)
+    for layers in LAYERS:
+        if name in layers.names():
+            return layers.recaffe_passes(name)
     import recaffe
     from recaffe.proto import SolverParameter
 
@@ -51,8 +53,9 @@ def torch_iteration(name: str, mode: str) -> Callable[[], object]:
 
     torch.set_num_threads(thread_count())
     torch.manual_seed(1)
-    if is_recurrent(name):
-        return torch_passes(name)
+    for layers in LAYERS:
+        if name in layers.names():
+            return layers.torch_passes(name)
     data, label = (torch.from_numpy(array) for array in example(name))
     net = TorchNet(inference_net(name) if mode == "test" else training_net(name), tuple(data.shape))
     if mode == "test":

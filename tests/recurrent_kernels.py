@@ -10,7 +10,7 @@ from recaffe.layers.recurrent.lstm import LSTMCell
 from recaffe.layers.recurrent.reset_after_cell import ResetAfterCell
 from recaffe.layers.recurrent.rnn import RNNCell
 
-SIZES = [(5, 3, 7), (4, 1, 50), (3, 11, 16), (1, 2, 4), (2, 5, 100)]  # T, N, H
+SIZES = [(5, 3, 7), (4, 1, 50), (3, 11, 16), (1, 2, 4), (1, 1, 70), (1, 11, 5), (2, 5, 100)]  # T, N, H
 
 
 def loops(a: Any, *cells: Cell) -> Iterator[tuple[Cell, list, Any, Any, bool, int, int, int]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,12 +20,15 @@ class BatchLayer(Layer):
     """
 
     bottoms = (0, 0)
+    transforms: ClassVar[bool] = False  # whether transform_param is used
 
     def open_source(self, tops: int, rng: "np.random.Generator") -> BatchSource:
         """The source that the layer's options describe, for so many tops; ``rng`` is the source's own."""
         raise NotImplementedError
 
     def layer_setup(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
+        if self.param.HasField("transform_param") and not self.transforms:
+            self.fail(f"{self.type} does not transform its data; remove transform_param")
         rng = own_generator(self.backend)
         with self._as_layer_error():
             source = self.open_source(len(top), rng)

@@ -40,6 +40,7 @@ class Data(BatchLayer):
 
     type = "Data"
     tops = (1, 2)
+    transforms = True
 
     def open_source(self, tops: int, rng: "np.random.Generator") -> BatchSource:
         param, transform = self.param.data_param, self.param.transform_param

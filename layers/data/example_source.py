@@ -1,6 +1,7 @@
 """ExampleSource: batches of examples that have lengths, in turn, shuffled, or those of similar lengths together."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,21 @@ import numpy as np
 from ...framework.errors import RecaffeError
 from .order import Order
 from .prefetcher import BatchSource
+
+
+class Padding(Enum):
+    """How a top tells true steps from padding; as recurrent_param's ``padding``."""
+
+    MASK = 1  # T x N: 1 at true steps, else 0
+    LENGTHS = 2  # N: the number of true steps
+
+    def shape(self, T: int, N: int) -> tuple[int, ...]:
+        """The shape of such a top."""
+        return (T, N) if self is Padding.MASK else (N,)
+
+    def write(self, out: np.ndarray, lengths: Any) -> None:
+        """out = the mask or the lengths of sequences that have ``lengths`` true steps."""
+        out[...] = np.arange(len(out))[:, None] < np.asarray(lengths) if self is Padding.MASK else lengths
 
 
 class ExampleSource(BatchSource):

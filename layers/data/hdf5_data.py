@@ -36,8 +36,6 @@ class HDF5Data(BatchLayer):
     def open_source(self, tops: int, rng: "np.random.Generator") -> BatchSource:
         param = self.param.hdf5_data_param
         refuse_other_options("hdf5_data_param", param, OPTIONS)
-        if self.param.HasField("transform_param"):
-            raise RecaffeError("HDF5Data does not transform its data; remove transform_param")
         if not param.source:
             raise RecaffeError("hdf5_data_param.source is not given: a text file that lists HDF5 files")
         return RowSource(param.source, list(self.param.top), param.batch_size, param.shuffle, self.dtype, rng)

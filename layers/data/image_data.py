@@ -41,6 +41,7 @@ class ImageData(BatchLayer):
 
     type = "ImageData"
     tops = (1, 2)
+    transforms = True
 
     def open_source(self, tops: int, rng: "np.random.Generator") -> BatchSource:
         param = self.param.image_data_param

@@ -8,7 +8,7 @@ from ...framework.errors import RecaffeError
 from ...framework.layer import register
 from ...proto import TRAIN
 from .batch_layer import BatchLayer
-from .example_source import ExampleSource, check_length, check_room, put_columns
+from .example_source import ExampleSource, Padding, check_length, check_room, put_columns
 from .prefetcher import Batch, BatchSource
 from .sequences import Sequences, SequenceWriter
 from .texts import read_pairs
@@ -29,6 +29,7 @@ class PairDataOptions:
     sort_batches: int = 1
     shuffle: bool = False
     ignore_label: int = -1
+    padding: Padding = Padding.LENGTHS
 
 
 @register
@@ -38,8 +39,9 @@ class PairData(BatchLayer):
     Sutskever et al., "Sequence to sequence learning with neural networks", NIPS 2014.
 
     Shapes
-        tops source: S x N, padded with ``<pad>``; source_lengths: N;
-        target_input: T x N, padded with ``<pad>``; target: T x N, padded with ``ignore_label``; target_lengths: N.
+        tops source: S x N, padded with ``<pad>``; its lengths N or mask S x N, as ``padding`` says;
+        target_input: T x N, padded with ``<pad>``; target: T x N, padded with ``ignore_label``; their lengths N or mask
+        T x N.
         S and T are the longest of each batch, or fixed.  Where the source vocabulary has ``</s>``, it ends each source.
 
     Options (pair_data_param)
@@ -48,7 +50,8 @@ class PairData(BatchLayer):
         target's with ``<s>`` and ``</s>`` too
         batch_size: N (32); source_length, target_length: fixed S and T, 0 for the longest of each batch (0)
         sort_batches: the examples of so many batches are sorted by length before they are cut into batches (1)
-        shuffle: a new random order each epoch, in phase TRAIN (false); ignore_label (-1).
+        shuffle: a new random order each epoch, in phase TRAIN (false); ignore_label (-1)
+        padding: LENGTHS or MASK, which is 1 at true steps and 0 at padded ones (LENGTHS).
     """
 
     type = "PairData"
@@ -79,19 +82,19 @@ class PairSource(ExampleSource):
         N, options = len(examples), self._options
         S = options.source_length or int(self._sources.lengths[examples].max())
         T = options.target_length or int(self._targets.lengths[examples].max()) - 1
-        return [(S, N), (N,), (T, N), (T, N), (N,)]
+        return [(S, N), options.padding.shape(S, N), (T, N), (T, N), options.padding.shape(T, N)]
 
     def fill(self, batch: Batch) -> None:
         examples = self.next_examples()
         tops = [batch.array(i, shape) for i, shape in enumerate(self._shapes(examples))]
-        source, source_lengths, target_input, target, target_lengths = tops
+        source, source_padding, target_input, target, target_padding = tops
         sources = [self._sources[i] for i in examples]
         targets = [self._targets[i] for i in examples]
         put_columns(source, sources, self._pad[0])
         put_columns(target_input, [tokens[:-1] for tokens in targets], self._pad[1])
         put_columns(target, [tokens[1:] for tokens in targets], self._options.ignore_label)
-        source_lengths[...] = [len(tokens) for tokens in sources]
-        target_lengths[...] = [len(tokens) - 1 for tokens in targets]
+        self._options.padding.write(source_padding, [len(tokens) for tokens in sources])
+        self._options.padding.write(target_padding, [len(tokens) - 1 for tokens in targets])
 
 
 def load(path: str, *needed: str) -> Vocabulary:

@@ -1,7 +1,7 @@
 """SequenceData: sequences with labels."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,16 @@ from ...framework.hdf5 import is_hdf5, open_hdf5
 from ...framework.layer import register
 from ...proto import TRAIN
 from .batch_layer import BatchLayer
-from .example_source import ExampleSource, check_length, check_room, put_columns
+from .example_source import ExampleSource, Padding, check_length, check_room, put_columns
 from .hdf5_data import rows_of
 from .prefetcher import Batch, BatchSource
+from .sequence_tables import read_sequence_table
 from .sequences import Sequences, SequenceWriter
 from .texts import PairLine, read_pairs
 from .vocabulary import PAD, Vocabulary, open_vocabulary
 
 ROWS = 256  # sequences that are read at once from HDF5
+TEXT_OPTIONS, TABLE_OPTIONS = ("labels", "vocabulary", "label_vocabulary"), ("label_column", "columns")
 
 
 @dataclass
@@ -35,6 +37,11 @@ class SequenceDataOptions:
     sort_batches: int = 1
     shuffle: bool = False
     ignore_label: int = -1
+    padding: Padding = Padding.LENGTHS
+    sequence_column: str = ""
+    label_column: str = ""
+    columns: list[str] = field(default_factory=list)
+    delimiter: str = ","
 
 
 @register
@@ -43,7 +50,8 @@ class SequenceData(BatchLayer):
 
     Shapes
         tops data: T x N x ..., padded with ``<pad>`` or 0; label: N, or T x N with ``label_each_step``, padded with
-        ``ignore_label``; lengths (optional): N, the true steps.  T is the longest of each batch, or ``length``.
+        ``ignore_label``; the true steps (optional): their numbers N or their mask T x N, as ``padding`` says.
+        T is the longest of each batch, or ``length``.
 
     Options (sequence_data_param)
         source, a text: lines ``sequence TAB label``; or the sequences, one a line, and labels: the file of labels.
@@ -51,10 +59,14 @@ class SequenceData(BatchLayer):
             whole numbers between blanks
         source, HDF5: datasets named like the tops: data (M x L x ...), label (M, or M x L) and, unless all L steps
             are true, one named ``lengths`` (M)
+        source, a table: CSV whose first line names the columns, or HDF5 whose datasets of one axis are the columns; a
+            row is a step (D values).  sequence_column: a new sequence starts where its number changes; label_column;
+            columns: those of data (by default all others); delimiter: of CSV (",")
         label_each_step: whether each step has a label, or the sequence one (false)
         batch_size: N (32); length: fixed T, 0 for the longest of each batch (0)
         sort_batches: the examples of so many batches are sorted by length before they are cut into batches (1)
-        shuffle: a new random order each epoch, in phase TRAIN (false); ignore_label (-1).
+        shuffle: a new random order each epoch, in phase TRAIN (false); ignore_label (-1)
+        padding: LENGTHS or MASK, which is 1 at true steps and 0 at padded ones (LENGTHS).
     """
 
     type = "SequenceData"
@@ -65,12 +77,15 @@ class SequenceData(BatchLayer):
         options = self.options
         check_length("length", options.length)
         padding = 0
-        if is_hdf5(options.source):
-            for name in ("labels", "vocabulary", "label_vocabulary"):
-                if getattr(options, name):
-                    raise RecaffeError(f"{options.source} is HDF5, which has numbers and labels in it; remove {name}")
+        if options.sequence_column:
+            refuse(options, TEXT_OPTIONS, "is a table, which has numbers and labels in it")
+            data, labels = read_table(options, self.dtype)
+        elif is_hdf5(options.source):
+            refuse(options, TEXT_OPTIONS, "is HDF5, which has numbers and labels in it")
+            refuse(options, TABLE_OPTIONS, "is no table without a sequence_column")
             data, labels = read_hdf5(options, self.param.top[0], self.param.top[1], self.dtype)
         else:
+            refuse(options, TABLE_OPTIONS, "is no table without a sequence_column")
             vocabulary = open_vocabulary(options.vocabulary)
             padding = vocabulary.number(PAD) or 0
             data, labels = read_text(options, vocabulary)
@@ -101,7 +116,7 @@ class LabelledSource(ExampleSource):
         N = len(examples)
         T = self._options.length or int(self._lengths[examples].max())
         label = (T, N) if self._options.label_each_step else (N,)
-        return [(T, N, *self._data.values.shape[1:]), label, (N,)][: self._tops]
+        return [(T, N, *self._data.values.shape[1:]), label, self._options.padding.shape(T, N)][: self._tops]
 
     def fill(self, batch: Batch) -> None:
         examples = self.next_examples()
@@ -112,7 +127,28 @@ class LabelledSource(ExampleSource):
         else:
             tops[1][...] = [self._labels[i][0] for i in examples]
         if self._tops == 3:
-            tops[2][...] = self._lengths[examples]
+            self._options.padding.write(tops[2], self._lengths[examples])
+
+
+def refuse(options: SequenceDataOptions, names: Sequence[str], why: str) -> None:
+    """Raise RecaffeError where one of these options is given: for this kind of source they mean nothing."""
+    for name in names:
+        if getattr(options, name):
+            raise RecaffeError(f"{options.source} {why}; remove {name}")
+
+
+def read_table(options: SequenceDataOptions, dtype: Any) -> tuple[Sequences, Sequences]:
+    """The sequences and labels of a table."""
+    path = options.source
+    if not options.label_column:
+        raise RecaffeError("sequence_column needs a label_column beside it")
+    data, labels = read_sequence_table(
+        path, options.columns, options.sequence_column, options.label_column, options.delimiter,
+        options.label_each_step, dtype,
+    )  # fmt: skip
+    for i, (steps, own_labels) in enumerate(zip(data.lengths, labels.lengths, strict=True)):
+        check_lengths(options, int(steps), int(own_labels), f"{path}, sequence {i}")
+    return data, labels
 
 
 def read_text(options: SequenceDataOptions, vocabulary: Vocabulary) -> tuple[Sequences, Sequences]:

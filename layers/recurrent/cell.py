@@ -1,7 +1,7 @@
 """Cell: one step of a recurrent net, and the loop that runs it over time."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 Arrays = Sequence[Any]
 
@@ -14,8 +14,8 @@ class Cell:
     ``states`` names the states in the order in which they are exposed; the first is the output h.
     """
 
-    gates: ClassVar[int]
-    states: ClassVar[tuple[str, ...]]
+    gates: int
+    states: tuple[str, ...]
 
     def weight_shapes(self, H: int) -> dict[str, tuple[int, ...]]:
         """Name and shape of each parameter that acts on the states."""

@@ -132,3 +132,6 @@ class Lstm(Layer):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         self.inner.set_state(state)
+
+    def select_streams(self, order: Any) -> None:
+        self.inner.select_streams(order)

@@ -99,6 +99,7 @@ class GRU(RecurrentLayer):
 
     type = "GRU"
     input_names = ("W_x", "b", "W_x_static")
+    cell_options = ("reset_after",)
 
     def make_cell(self) -> Cell:
         return ResetAfterCell() if self.param.recurrent_param.reset_after else GRUCell()

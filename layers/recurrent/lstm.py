@@ -7,6 +7,7 @@ from ...framework.layer import register
 from .cell import Arrays, Cell, loop_backward, loop_forward
 from .gates import sigmoid, split_gates
 from .recurrent_layer import RecurrentLayer
+from .run import Run
 
 
 class LSTMCell(Cell):
@@ -84,10 +85,21 @@ class LSTM(RecurrentLayer):
         bottoms, tops and options: see RecurrentLayer; the exposed states are h and c.
         parameters of each level and direction: W_xc (4H x D), b_c (4H), W_xc_static (4H x S, with a static input),
         W_hc (4H x H); rows in the order i, f, o, g.
+
+    Options (recurrent_param)
+        forget_bias: where b_f starts, in place of what bias_filler gives; 1 lets the cell remember from the start
+        (Jozefowicz et al., "An empirical exploration of recurrent network architectures", ICML 2015).
     """
 
     type = "LSTM"
     input_names = ("W_xc", "b_c", "W_xc_static")
+    cell_options = ("forget_bias",)
 
     def make_cell(self) -> Cell:
         return LSTMCell()
+
+    def make_run(self, *args: Any) -> Run:
+        run, param = super().make_run(*args), self.param.recurrent_param
+        if param.HasField("forget_bias") and not self.param.blobs:  # with blobs, the text has the parameters' values
+            run.b.data[run.H : 2 * run.H] = param.forget_bias
+        return run

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from ...framework.blob import Blob
 from ...framework.errors import RecaffeError
 from ...framework.layer import LayerContext, register
@@ -31,8 +33,10 @@ class Recurrent(SequenceLayer):
         ``last_top``.
         parameters: those of the step's layers, in order; then ``shape`` for each state whose start is LEARNED.
 
-    T and N may change from pass to pass.  The states after a batch are where the next one starts, except where they
-    start from a bottom; gradients do not pass from batch to batch.  A padded step keeps the states and gives zeros.
+    T and N may change from pass to pass.  The states after a batch are where the next one starts; those that start
+    from a bottom only where ``carry_state`` is given, and then the bottom is read in the first pass after
+    ``reset_states()`` alone.  Gradients do not pass from batch to batch.  A padded step keeps the states and gives
+    zeros.
     docs/step_nets.md shows an LSTM written so.
 
     Options (recurrent_param)
@@ -177,7 +181,8 @@ class Recurrent(SequenceLayer):
         for state, value in zip(self.states, values, strict=True):
             if state.top is not None:
                 top[state.top].data[...] = value
-            if self.carries and state.bottom is None and param.direction == FORWARD:
+            carries = self.carries if state.bottom is None else param.carry_state
+            if carries and param.direction == FORWARD:
                 state.carried = value.copy()
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
@@ -267,6 +272,12 @@ class Recurrent(SequenceLayer):
     def set_state(self, state: Mapping[str, Any]) -> None:
         for own in self.states:
             own.carried = self.backend.to_device(state[own.name]) if own.name in state else None
+
+    def select_streams(self, order: Any) -> None:
+        chosen = self.backend.to_device(np.asarray(order))
+        for state in self.states:
+            if state.carried is not None:
+                state.carried = state.carried[chosen]
 
     def close(self) -> None:
         for copy in self.net.copies:

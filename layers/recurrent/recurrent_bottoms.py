@@ -1,7 +1,9 @@
 """RecurrentBottoms: which bottom of a recurrent layer is which."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...framework.blob import Blob
 from ...proto import RecurrentParameter
 
 
@@ -9,7 +11,8 @@ from ...proto import RecurrentParameter
 class RecurrentBottoms:
     """Where the bottoms behind x stand; None or an empty range for those that are not there.
 
-    The order is x, cont, a static input, the first states (``expose_hidden``), a mask or lengths (``padding``).
+    The order is x, cont, a static input, the first states (with ``expose_hidden``, if wanted), a mask or lengths
+    (``padding``).
     """
 
     cont: int | None
@@ -21,17 +24,21 @@ class RecurrentBottoms:
         return index == 0 or index == self.static or index in self.states
 
 
-def assign_bottoms(param: RecurrentParameter, states: int, count: int) -> RecurrentBottoms | None:
-    """The places of ``count`` bottoms, ``states`` of them first states; None if there are too few or too many."""
-    padding = int(param.padding != RecurrentParameter.NO_PADDING)
-    free = count - 1 - states - padding  # cont and static
+def assign_bottoms(param: RecurrentParameter, states: int, bottoms: Sequence[Blob]) -> RecurrentBottoms | None:
+    """The places of ``bottoms``; None if there are too few or too many.
+
+    The last ones before a mask or lengths are the first states, ``states`` of them, if each has three axes.
+    """
+    end = len(bottoms) - (param.padding != RecurrentParameter.NO_PADDING)
+    if end <= states or any(blob.ndim != 3 for blob in bottoms[end - states : end]):
+        states = 0
+    free = end - 1 - states  # cont and static
     has_cont = param.cont_bottom and free > 0
     has_static = free - has_cont == 1
     if free != has_cont + has_static:
         return None
-    first_state = 1 + has_cont + has_static
     return RecurrentBottoms(
         cont=1 if has_cont else None,
         static=1 + has_cont if has_static else None,
-        states=range(first_state, first_state + states),
+        states=range(end - states, end),
     )

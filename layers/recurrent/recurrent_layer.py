@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ...framework.blob import Blob
 from ...proto import RecurrentParameter
 from .cell import Cell
@@ -12,6 +14,8 @@ from .recurrent_bottoms import assign_bottoms
 from .run import Run
 from .sequence_layer import SequenceLayer
 
+CELL_OPTIONS = ("forget_bias", "nonlinearity", "output_hidden", "reset_after")
+
 
 class RecurrentLayer(SequenceLayer):
     """A cell run over time, in one direction or both, stacked in levels.
@@ -19,24 +23,28 @@ class RecurrentLayer(SequenceLayer):
     Shapes
         bottom x: T x N x D...; cont: T x N, 0 where a sequence starts (optional: without it every stream holds
         one sequence a batch); static: N x S..., seen at every step of the first level; with ``expose_hidden`` the
-        first states, one bottom each, L x N x H with L = num_layers x directions; with ``padding`` a mask T x N or
-        lengths N.
-        top: T x N x H (2H for both directions side by side); with ``expose_hidden`` the last states, L x N x H each.
+        first states (optional: without them zeros), one bottom each, L x N x H with L = num_layers x directions; with
+        ``padding`` a mask T x N or lengths N.
+        top: T x N x H (2H for both directions side by side), or with ``last_output`` N x H; with ``expose_hidden`` the
+        last states, L x N x H each.
         parameters: level by level, forward before reverse, each as the subclass says.
 
     T and N may change from pass to pass.  A padded step keeps the state and gives zeros.  The states after a batch are
-    where the next one starts (from zeros again where N has changed), unless ``carry_state`` is false or they are
-    exposed; the reverse direction always starts from zeros.  Gradients do not pass from batch to batch.
+    where the next one starts (from the first states again where N has changed), unless ``carry_state`` is false; the
+    reverse direction always starts from the first states.  Gradients do not pass from batch to batch.
 
     Options (recurrent_param)
         num_output: H; weight_filler, bias_filler; expose_hidden (false); direction: FORWARD, REVERSE, BIDIRECTIONAL;
         merge: CONCAT or SUM of both directions; num_layers (1), dropout_ratio between them (0); padding: NO_PADDING,
         MASK or LENGTHS; cont_bottom (true): whether bottom 1 is cont where it could be static as well;
-        carry_state (true with a cont).
+        carry_state (true with a cont, unless states are exposed): exposed first states are then read in the first pass
+        after ``reset_states()`` alone; last_output (false): the top is the output of each stream's last true step,
+        in reverse of its first one.
     """
 
     bottoms, tops = (1, None), (1, None)
     input_names: ClassVar[tuple[str, str, str]]  # of W_x, b and W_static
+    cell_options: ClassVar[tuple[str, ...]] = ()  # the options that this type has beside those of all
 
     def make_cell(self) -> Cell:
         """The step."""
@@ -51,7 +59,7 @@ class RecurrentLayer(SequenceLayer):
         self.check_options()
         self.check_sequences(bottom[0])
         self.cell = self.make_cell()
-        self.assign_blobs(len(bottom), len(top))
+        self.assign_blobs(bottom, len(top))
         self.D = math.prod(bottom[0].shape[2:])
         self.S = None if self.roles.static is None else math.prod(bottom[self.roles.static].shape[1:])
         both = param.direction == RecurrentParameter.BIDIRECTIONAL
@@ -71,22 +79,27 @@ class RecurrentLayer(SequenceLayer):
             self.fail("num_layers is 0, expected 1 or more")
         if not 0 <= param.dropout_ratio < 1:
             self.fail(f"dropout_ratio is {param.dropout_ratio:g}, expected 0 or more and less than 1")
+        for name in CELL_OPTIONS:
+            if param.HasField(name) and name not in self.cell_options:
+                self.fail(f"{name} is an option of other recurrent layers")
 
-    def assign_blobs(self, bottoms: int, tops: int) -> None:
+    def assign_blobs(self, bottom: Sequence[Blob], tops: int) -> None:
         """Which bottom is which, from their number and the options."""
         param = self.param.recurrent_param
         states = len(self.cell.states) if param.expose_hidden else 0
         padding = int(param.padding != RecurrentParameter.NO_PADDING)
-        roles = assign_bottoms(param, states, bottoms)
+        roles = assign_bottoms(param, states, bottom)
         if roles is None:
             self.fail(
-                f"got {bottoms} bottom(s), expected x, cont and a static input if wanted,"
-                f" {states} first state(s) (expose_hidden) and {padding} mask or lengths (padding)"
+                f"got {len(bottom)} bottom(s), expected x, cont and a static input if wanted,"
+                f" {states} first state(s), L x N x H, if wanted (expose_hidden),"
+                f" and {padding} mask or lengths (padding)"
             )
         if tops != 1 + states:
             self.fail(f"got {tops} top(s), expected {1 + states}: the output and {states} state(s) (expose_hidden)")
         self.roles = roles
-        self.carries = not states and (param.carry_state if param.HasField("carry_state") else roles.cont is not None)
+        default = roles.cont is not None and not states
+        self.carries = param.carry_state if param.HasField("carry_state") else default
 
     def add_level(self, number: int) -> None:
         """The runs of one level, with their parameters."""
@@ -96,8 +109,8 @@ class RecurrentLayer(SequenceLayer):
             alone = param.num_layers == len(self.directions) == 1
             prefix = "" if alone else f"{'reverse' if reverse else 'forward'}{number}."
             runs.append(self.make_run(self.cell, reverse, self.input_names, prefix, param.num_output, D, S))
-        sums = param.merge == RecurrentParameter.SUM
-        self.levels.append(Level(self, runs, sums, param.dropout_ratio if number else 0.0))
+        sums, last_output = param.merge == RecurrentParameter.SUM, param.last_output and number == param.num_layers - 1
+        self.levels.append(Level(self, runs, sums, last_output, param.dropout_ratio if number else 0.0))
 
     def reshape(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         x, roles = bottom[0], self.roles
@@ -112,21 +125,23 @@ class RecurrentLayer(SequenceLayer):
                 expected = f"N x S = {(self.N, self.S)}"
                 self.fail(f"bottom {static.name!r} (static) has shape {static.shape}, expected {expected}")
         states = (len(self.runs), self.N, self.runs[0].H)
-        for index, name, last in zip(roles.states, self.cell.states, top[1:], strict=False):
+        for index, name in zip(roles.states, self.cell.states, strict=False):
             first = bottom[index]
             if first.shape != states:
                 expected = f"L x N x H = {states}"
                 self.fail(f"bottom {first.name!r} (first {name}) has shape {first.shape}, expected {expected}")
+        for last in top[1:]:
             last.reshape(*states)
         self.check_padding(bottom, self.param.recurrent_param.padding)
-        for blob in (*self.between, top[0]):
-            blob.reshape(self.T, self.N, self.levels[-1].width)
+        for level, y in zip(self.levels, (*self.between, top[0]), strict=True):
+            y.reshape(*level.output_shape(self.T, self.N))
 
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         roles = self.roles
         cont = None if roles.cont is None else self.marks(bottom[roles.cont], "cont")
         keeps = [self.keep_factors(cont, reverse) for reverse in self.directions]
         self.mask = self.padding_mask(bottom, self.param.recurrent_param.padding)
+        self.went_on = [self.goes_on(run) for run in self.runs]
         firsts = iter([self.first_states(index, bottom) for index in range(len(self.runs))])
         x, static = bottom[0], None if roles.static is None else bottom[roles.static]
         for level, y in zip(self.levels, (*self.between, top[0]), strict=True):
@@ -159,6 +174,9 @@ class RecurrentLayer(SequenceLayer):
             level.backward(x, None, self.mask, y.diff, part, wants_x=True, wants_static=False)
             y = x
         self.levels[0].backward(bottom[0], static, self.mask, y.diff, d_states[:runs], propagate_down[0], wants_static)
+        for number, went_on in enumerate(self.went_on):
+            if went_on:
+                d_states[number] = 0  # it did not start from the bottoms
         for k, index in enumerate(roles.states):
             if propagate_down[index]:
                 bottom[index].diff[...] = d_states[:, k]
@@ -168,12 +186,17 @@ class RecurrentLayer(SequenceLayer):
 
     # states
 
+    def goes_on(self, run: Run) -> bool:
+        """Whether ``run`` starts from the states carried."""
+        return run.carried is not None and run.carried.shape[1] == self.N
+
     def first_states(self, index: int, bottom: Sequence[Blob]) -> Any:
-        """Where run number ``index`` starts, K x N x H: the exposed states, those carried, or None for zeros."""
+        """Where run number ``index`` starts, K x N x H: the states carried, the exposed ones, or None for zeros."""
+        if self.went_on[index]:
+            return self.runs[index].carried
         if self.roles.states:
             return self.xp.stack([bottom[k].data[index] for k in self.roles.states])
-        carried = self.runs[index].carried
-        return carried if carried is not None and carried.shape[1] == self.N else None
+        return None
 
     def reset_states(self) -> None:
         for run in self.runs:
@@ -191,3 +214,9 @@ class RecurrentLayer(SequenceLayer):
         for index, run in enumerate(self.runs):
             carried = state.get(str(index))
             run.carried = None if carried is None else self.backend.to_device(carried)
+
+    def select_streams(self, order: Any) -> None:
+        chosen = self.backend.to_device(np.asarray(order))
+        for run in self.runs:
+            if run.carried is not None:
+                run.carried = run.carried[:, chosen]

@@ -121,6 +121,7 @@ class RNN(RecurrentLayer):
 
     type = "RNN"
     input_names = ("W_xh", "b_h", "W_xh_static")
+    cell_options = ("nonlinearity", "output_hidden")
 
     def make_cell(self) -> Cell:
         return RNNCell(self.param.recurrent_param.nonlinearity)

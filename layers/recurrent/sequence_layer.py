@@ -31,8 +31,8 @@ class SequenceLayer(Layer):
     def marks(self, blob: Blob, what: str) -> Any:
         """The zeros and ones of ``blob``; LayerError for any other value."""
         xp, values = self.xp, blob.data
-        wrong = (values != 0) & (values != 1)
-        if bool(wrong.any()):
+        wrong = values != (values != 0)
+        if xp.count_nonzero(wrong):
             t, n = (int(index) for index in xp.argwhere(wrong)[0])
             self.fail(f"bottom {blob.name!r} ({what}) is {float(values[t, n]):g} at [{t}, {n}], expected 0 or 1")
         return values
@@ -49,28 +49,31 @@ class SequenceLayer(Layer):
         keep[:-1] = cont[1:]
         return keep
 
-    def check_padding(self, bottom: Sequence[Blob], padding: int) -> None:
-        """Raise LayerError unless the last bottom has the shape of a mask or of lengths, if ``padding`` asks for it."""
-        blob = bottom[-1]
-        if padding == RecurrentParameter.MASK:
-            self.check_marks(blob, "mask")
-        elif padding == RecurrentParameter.LENGTHS and blob.shape != (self.N,):
+    def check_padding(self, bottom: Sequence[Blob], padding: int, steps: int | None = None, axis: str = "T") -> None:
+        """Raise LayerError unless the last bottom has the shape of a mask or of lengths, if ``padding`` asks for it.
+
+        ``steps``: how many there are, where it is not T; ``axis``: the letter for them in messages.
+        """
+        blob, expected = bottom[-1], (self.T if steps is None else steps, self.N)
+        if padding == RecurrentParameter.MASK and blob.shape != expected:
+            self.fail(f"bottom {blob.name!r} (mask) has shape {blob.shape}, expected {axis} x N = {expected}")
+        if padding == RecurrentParameter.LENGTHS and blob.shape != (self.N,):
             self.fail(f"bottom {blob.name!r} (lengths) has shape {blob.shape}, expected N = {(self.N,)}")
 
-    def padding_mask(self, bottom: Sequence[Blob], padding: int) -> Any:
-        """T x N, 1 at true steps, from the last bottom, a mask or lengths; None without padding."""
+    def padding_mask(self, bottom: Sequence[Blob], padding: int, steps: int | None = None, axis: str = "T") -> Any:
+        """T x N, 1 at true steps, from the last bottom, a mask or lengths; None without padding.  See check_padding."""
         if padding == RecurrentParameter.NO_PADDING:
             return None
         blob = bottom[-1]
         if padding == RecurrentParameter.MASK:
             return self.marks(blob, "mask")
-        xp, lengths = self.xp, blob.data
-        wrong = (lengths < 0) | (lengths > self.T) | (lengths != xp.floor(lengths))
+        xp, lengths, steps = self.xp, blob.data, self.T if steps is None else steps
+        wrong = (lengths < 0) | (lengths > steps) | (lengths != xp.floor(lengths))
         if bool(wrong.any()):
             n = int(xp.argmax(wrong))
             self.fail(
                 f"bottom {blob.name!r} (lengths) is {float(lengths[n]):g} at [{n}],"
-                f" expected a whole number from 0 to T = {self.T}"
+                f" expected a whole number from 0 to {axis} = {steps}"
             )
-        steps = xp.arange(self.T, dtype=self.dtype)
-        return (steps[:, None] < lengths).astype(self.dtype)
+        numbers = xp.arange(steps, dtype=self.dtype)
+        return (numbers[:, None] < lengths).astype(self.dtype)

@@ -45,15 +45,15 @@ class State:
         else:
             self.first = layer.xp.full(shape, self.param.value, layer.dtype)
         self.goes_on = self.carried is not None and self.carried.shape == shape
-        if self.bottom is not None:
-            return bottom[self.bottom].data
-        return self.carried if self.goes_on else self.first
+        if self.goes_on:
+            return self.carried
+        return self.first if self.bottom is None else bottom[self.bottom].data
 
     def backward(
         self, layer: Layer, d_start: Any, d_first: Any, propagate_down: Sequence[bool], bottom: Sequence[Blob]
     ) -> None:
         """From the gradient of what ``forward`` gave, and the sum over streams of that of ``first`` at later starts."""
         if self.bottom is not None and propagate_down[self.bottom]:
-            bottom[self.bottom].diff[...] = d_start
+            bottom[self.bottom].diff[...] = 0 if self.goes_on else d_start
         if self.parameter is not None and layer.param_propagate_down[self.parameter]:
             layer.blobs[self.parameter].diff[...] += d_first if self.goes_on else d_first + d_start.sum(axis=0)

@@ -41,16 +41,16 @@ class Case:
 
     def __init__(
         self, cell, direction="FORWARD", padding="NO_PADDING", static=False, exposed=False, layers=1,
-        merge="CONCAT", with_cont=True, backend=None, dtype=np.float64,
+        merge="CONCAT", with_cont=True, backend=None, dtype=np.float64, last_output=False, with_first=True,
     ):  # fmt: skip
         self.direction, self.padding, self.merge, self.layers = direction, padding, merge, layers
-        self.exposed, self.with_cont = exposed, with_cont
+        self.exposed, self.with_cont, self.last_output = exposed, with_cont, last_output
         layer_type, options, self.step, self.states = CELLS[cell]
         rng = np.random.default_rng(5)
         self.x = rng.normal(size=(T, N, D))
         self.s = rng.normal(size=(N, S)) if static else None
         runs = layers * (2 if direction == "BIDIRECTIONAL" else 1)
-        self.first = [rng.normal(size=(runs, N, H)) for _ in range(self.states)] if exposed else []
+        self.first = [rng.normal(size=(runs, N, H)) for _ in range(self.states)] if exposed and with_first else []
         bottoms = [self.x]
         bottoms += [CONT] if with_cont else []
         bottoms += [self.s] if static else []
@@ -60,7 +60,7 @@ class Case:
         text = (
             f"type: '{layer_type}' {tops} recurrent_param {{ num_output: {H} {options} direction: {direction}"
             f" padding: {padding} num_layers: {layers} merge: {merge} expose_hidden: {str(exposed).lower()}"
-            f" cont_bottom: {str(with_cont).lower()} }}"
+            f" cont_bottom: {str(with_cont).lower()} last_output: {str(last_output).lower()} }}"
         )
         self.single = SingleLayer(text, bottoms, backend=backend or plain_cpu(), dtype=dtype)
 
@@ -81,7 +81,21 @@ class Case:
         stack = self.reference()
         y = stack(self.x, CONT if self.with_cont else None, self.s, TRUE[self.padding], self.first or None)
         last = [np.array([[streams[n][k] for n in range(N)] for streams in stack.last]) for k in range(self.states)]
+        if self.last_output:
+            y = self.at_last_steps(y)
         return [y, *(last if self.exposed else [])]
+
+    def at_last_steps(self, y):
+        """Of each stream the output at its last true step, and of the reverse run, whose values stand behind, at its
+        first; zeros where there is none."""
+        last = np.zeros(y.shape[1:])
+        true = TRUE[self.padding] or [range(T)] * N
+        for n in range(N):
+            if len(true[n]):
+                forward = y.shape[2] * (self.direction != "REVERSE") // (1 + (self.direction == "BIDIRECTIONAL"))
+                last[n, :forward] = y[true[n][-1], n, :forward]
+                last[n, forward:] = y[true[n][0], n, forward:]
+        return last
 
 
 EVERY = [
@@ -95,6 +109,40 @@ def test_values_and_gradients(cell, direction, padding, static, exposed, layers)
     case = Case(cell, direction, padding, static, exposed, layers)
     expected = case.expected()
     for got, wanted in zip(case.single.forward(), expected, strict=True):
+        assert_close(got, wanted, 1e-12)
+    check_gradients(case.single)
+
+
+LAST = [
+    pytest.param(*options, id=" ".join(map(str, options)))
+    for options in product(CELLS, ["FORWARD", "REVERSE", "BIDIRECTIONAL"], TRUE, [1, 2])
+]
+
+
+@pytest.mark.parametrize(("cell", "direction", "padding", "layers"), LAST)
+def test_the_last_output_alone(cell, direction, padding, layers):
+    case = Case(cell, direction, padding, exposed=layers == 2, layers=layers, last_output=True)
+    for got, wanted in zip(case.single.forward(), case.expected(), strict=True):
+        assert_close(got, wanted, 1e-12)
+    check_gradients(case.single)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_last_outputs_of_both_directions_are_summed(cell):
+    case = Case(cell, "BIDIRECTIONAL", "LENGTHS", merge="SUM", last_output=True)
+    case.merge = "CONCAT"  # the reference's
+    both = case.expected()[0]
+    assert_close(case.single.forward()[0], both[:, :H] + both[:, H:], 1e-12)
+    check_gradients(case.single)
+
+
+@pytest.mark.parametrize("with_cont", [True, False], ids=["cont", "no cont"])
+@pytest.mark.parametrize("padding", TRUE)
+@pytest.mark.parametrize("cell", CELLS)
+def test_exposed_states_without_first_ones_start_from_zeros(cell, padding, with_cont):
+    case = Case(cell, "BIDIRECTIONAL", padding, exposed=True, layers=2, with_cont=with_cont, with_first=False)
+    assert len(case.single.bottom) == 1 + with_cont + (padding != "NO_PADDING")
+    for got, wanted in zip(case.single.forward(), case.expected(), strict=True):
         assert_close(got, wanted, 1e-12)
     check_gradients(case.single)
 

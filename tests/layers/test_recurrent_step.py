@@ -491,3 +491,39 @@ def test_the_example_in_the_docs():
     tops = net.forward(x=rng.normal(size=(6, 2, 3)), cont=marks)
     assert_close(tops["h"], tops["expected"], 1e-12)
     assert np.abs(tops["h"]).max() > 0.1
+
+
+def test_states_from_bottoms_that_are_carried_are_read_once():
+    step = LSTM.replace(SHAPED, STATES % (("start: BOTTOM last_top: true",) * 2))
+    tops = "top: 'y' top: 'h' top: 'c'"
+    first, other = ([rng.normal(size=(N, H)) for _ in range(2)] for _ in range(2))
+    whole = SingleLayer(recurrent(step, tops=tops), [x, cont, *first], parameters=LSTM_WEIGHTS)
+    expected = whole.forward()
+    parts = SingleLayer(recurrent(step, "carry_state: true", tops), [x[:3], cont[:3], *first], parameters=LSTM_WEIGHTS)
+    for _ in range(2):
+        parts.set_bottoms([x[:3], cont[:3], *first])
+        y = [parts.run()[0]]
+        parts.set_top_diffs([np.ones((3, N, H)), np.zeros((N, H)), np.zeros((N, H))])
+        parts.backward([True, False, True, True])
+        assert np.abs(parts.bottom_diffs()[2]).max() > 1e-3
+        parts.set_bottoms([x[3:], cont[3:], *other])
+        tops_after = parts.run()
+        y.append(tops_after[0])
+        parts.set_top_diffs([np.ones((2, N, H)), np.zeros((N, H)), np.zeros((N, H))])
+        parts.backward([True, False, True, True])
+        assert not parts.bottom_diffs()[2].any() and not parts.bottom_diffs()[3].any()
+        assert_close(np.concatenate(y), expected[0], 1e-12)
+        for got, wanted in zip(tops_after[1:], expected[1:], strict=True):
+            assert_close(got, wanted, 1e-12)
+        parts.restart()
+
+
+def test_streams_are_selected():
+    single = SingleLayer(recurrent(LSTM), [x, np.ones((T, N))], parameters=LSTM_WEIGHTS)
+    single.run()
+    state = single.layer.get_state()
+    expected = single.run()[0]
+    single.layer.set_state(state)
+    single.layer.select_streams([1, 1])
+    single.set_bottoms([x[:, [1, 1]], np.ones((T, 2))])
+    assert_close(single.run()[0], expected[:, [1, 1]], 1e-12)

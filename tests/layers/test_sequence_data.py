@@ -65,6 +65,14 @@ def test_pairs_are_padded_and_the_target_is_shifted():
     assert [batch["source"].shape for batch in batches(net, 3)] == [(4, 3), (2, 3), (3, 3)]
 
 
+def test_masks_of_pairs():
+    tops = "source source_mask target_input target target_mask"
+    batch = blobs(data_net("PairData", PAIR + "batch_size: 3 padding: MASK", tops=tops))
+    assert batch["source"] == [[1, 3, 1], [2, 0, 2], [0, 0, 3]]
+    assert batch["source_mask"] == [[1, 1, 1], [1, 0, 1], [0, 0, 1]]
+    assert batch["target_mask"] == [[1, 1, 1], [1, 1, 1], [1, 1, 0], [0, 1, 0]]
+
+
 def test_two_files_and_fixed_lengths():
     options = "source: 'left.txt' target: 'right.txt' batch_size: 2 source_length: 4 target_length: 5 ignore_label: 9 "
     net = data_net("PairData", options + "source_vocabulary: 'abc.json' target_vocabulary: 'ABC_special.json'")
@@ -155,6 +163,43 @@ def test_sequences_of_vectors(tmp_path):
     with h5py.File(tmp_path / "x.h5", "a") as file:
         del file["lengths"]
     assert blobs(data_net("SequenceData", "source: 'x.h5' batch_size: 5"))["lengths"] == [4] * 5
+
+
+def test_masks_of_sequences():
+    options = "source: 'classes.tsv' vocabulary: 'abc.json' batch_size: 3 length: 4 padding: MASK"
+    batch = blobs(data_net("SequenceData", options, tops="data label mask"))
+    assert batch["mask"] == [[1, 1, 1], [1, 0, 1], [0, 0, 1], [0, 0, 0]]
+
+
+STEPS = "walk,x,y,kind\n1,0.5,1,7\n1,1.5,2,7\n4,2.5,3,8\n2,3.5,4,9\n2,4.5,5,9\n2,5.5,6,9\n"
+TABLE = "sequence_column: 'walk' label_column: 'kind' batch_size: 3 source: "
+
+
+def test_sequences_out_of_a_table(tmp_path):
+    (tmp_path / "steps.csv").write_text(STEPS)
+    batch = blobs(data_net("SequenceData", TABLE + "'steps.csv'"))
+    assert batch["data"] == [
+        [[0.5, 1], [2.5, 3], [3.5, 4]],
+        [[1.5, 2], [0, 0], [4.5, 5]],
+        [[0, 0], [0, 0], [5.5, 6]],
+    ]
+    assert batch["label"] == [7, 8, 9]
+    assert batch["lengths"] == [2, 1, 3]
+
+
+def test_a_label_for_each_row_of_a_table(tmp_path):
+    (tmp_path / "steps.csv").write_text(STEPS.replace(",", ";"))
+    options = "label_each_step: true columns: 'y' delimiter: ';' sequence_column: 'walk' label_column: 'x'"
+    batch = blobs(data_net("SequenceData", options + " source: 'steps.csv' batch_size: 2"))
+    assert batch == {"data": [[[1], [3]], [[2], [0]]], "label": [[0.5, 2.5], [1.5, -1]], "lengths": [2, 1]}
+
+
+def test_sequences_out_of_columns_of_hdf5(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "steps.h5", "w") as file:
+        file["walk"], file["x"], file["kind"] = [0, 0, 1], [1.0, 2.0, 3.0], [5, 5, 6]
+    batch = blobs(data_net("SequenceData", TABLE.replace("3", "2") + "'steps.h5'"))
+    assert batch == {"data": [[[1], [3]], [[2], [0]]], "label": [5, 6], "lengths": [2, 1]}
 
 
 # series
@@ -277,6 +322,8 @@ TEXTS = {
     "word.csv": "x,y\n1,2\n3,warm\n",
     "nan.csv": "x,y\n1,nan\n",
     "header.csv": "x,y\n",
+    "walks.csv": "id,kind,x\n2,1,0\n3,1,0\n3,2,0\n",
+    "odd_labels.csv": "id,kind\n3,1\n3,2\n",
     "few.json": '{"day": {"mean": 0, "std": 1}}',
 }
 ABC = "source_vocabulary: 'abc.json' target_vocabulary: 'ABC_special.json' source: "
@@ -326,6 +373,27 @@ FAULTS = {
         "source: 'words.tsv'",
         "words.tsv:1: the labels are 'red', expected whole numbers",
     ),
+    "sequences: half a table": ("SequenceData", "source: 'table.csv' sequence_column: 'day'", "needs a label_column"),
+    "sequences: no table": (
+        "SequenceData",
+        "source: 'classes.tsv' label_column: 'kind'",
+        "classes.tsv is no table without a sequence_column; remove label_column",
+    ),
+    "sequences: a table's vocabulary": (
+        "SequenceData",
+        "source: 'table.csv' sequence_column: 'day' label_column: 'wet' vocabulary: 'abc.json'",
+        "table.csv is a table, which has numbers and labels in it; remove vocabulary",
+    ),
+    "sequences: two labels in a table": (
+        "SequenceData",
+        "source: 'walks.csv' sequence_column: 'id' label_column: 'kind'",
+        "walks.csv: the sequence whose 'id' is 3 has several labels",
+    ),
+    "sequences: no data in a table": (
+        "SequenceData",
+        "source: 'odd_labels.csv' sequence_column: 'id' label_column: 'kind'",
+        "odd_labels.csv: there is no column of data beside 'id' and 'kind'",
+    ),
     "series: none": ("SeriesData", "window: 2", "series_data_param gives no source"),
     "series: no file": ("SeriesData", "source: 'no.csv'", "no.csv: there is no such file"),
     "series: column": ("SeriesData", "source: 'table.csv' columns: 'wram'", "no column 'wram'; did you mean 'warm'?"),
@@ -345,6 +413,15 @@ FAULTS = {
     "series: both": ("SeriesData", "source: 'table.csv' mean: 1 statistics: 's.json'", "statistics, or mean and std"),
     "series: delimiter": ("SeriesData", "source: 'table.csv' delimiter: ''", "delimiter is '', expected one character"),
 }
+
+
+@pytest.mark.parametrize("layer_type", ["PairData", "SequenceData", "SeriesData", "TextData"])
+def test_a_transformation_is_refused(layer_type):
+    tops = " ".join(f"top: '{name}'" for name in TOPS.get(layer_type, "data cont target").split())
+    options = PAIR if layer_type == "PairData" else "source: 'left.txt'"
+    block = f"{BLOCKS.get(layer_type, 'text_data_param')} {{ {options} }} transform_param {{ scale: 2 }}"
+    with pytest.raises(recaffe.RecaffeError, match=f"{layer_type} does not transform its data; remove transform_param"):
+        make_net(f"layer {{ name: 'd' type: '{layer_type}' {tops} {block} }}")
 
 
 @pytest.mark.parametrize("fault", FAULTS)

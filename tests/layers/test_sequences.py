@@ -96,6 +96,83 @@ def test_who_carries(options, with_cont, carries):
     assert bool(net.get_state()) == carries
 
 
+EXPOSED = {"RNN": 1, "LSTM": 2, "GRU": 1}
+
+
+def exposed_net(type, options, T, N):
+    """x, cont and first states into one recurrent layer that exposes its states, in float64."""
+    states = [f"s{k}" for k in range(EXPOSED[type])]
+    tops = " ".join(f"top: '{name}'" for name in ("x", "cont", *states))
+    shapes = f"shape {{ dim: {T} dim: {N} dim: 3 }} shape {{ dim: {T} dim: {N} }}"
+    shapes += f" shape {{ dim: 1 dim: {N} dim: 4 }}" * len(states)
+    last = " ".join(f"top: 'last_{name}'" for name in states)
+    text = (
+        f"force_backward: true layer {{ name: 'in' type: 'Input' {tops} input_param {{ {shapes} }} }}"
+        f" layer {{ name: 'r' type: '{type}' {tops.replace('top', 'bottom')} top: 'y' {last}"
+        f" recurrent_param {{ num_output: 4 {FILLERS} expose_hidden: true {options} }} }}"
+    )
+    return make_net(text, recaffe.TRAIN, dtype=np.float64, backend=CpuBackend(seed=1, threads=1)), states
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_exposed_states_that_are_carried_are_read_once(type):
+    net, states = exposed_net(type, "carry_state: true", 4, 2)
+    x, cont = rng.normal(size=(8, 2, 3)), starts(8, 2, (6, 1))
+    first = {name: rng.normal(size=(1, 2, 4)) for name in states}
+    other = {name: rng.normal(size=(1, 2, 4)) for name in states}
+    whole, _ = exposed_net(type, "", 8, 2)
+    for mine, its in zip(net.params["r"], whole.params["r"], strict=True):
+        its.data[...] = mine.data
+    expected = whole.forward(x=x, cont=cont, **first)
+    for _ in range(2):
+        halves = [{name: y.copy() for name, y in net.forward(x=x[:4], cont=cont[:4], **first).items()}]
+        net.backward(y=np.ones((4, 2, 4)))
+        assert np.abs(net.blobs["s0"].diff).max() > 1e-3
+        halves.append(net.forward(x=x[4:], cont=cont[4:], **other))
+        net.backward(y=np.ones((4, 2, 4)))
+        assert not any(net.blobs[name].diff.any() for name in states)
+        assert_close(np.concatenate([half["y"] for half in halves]), expected["y"], 1e-12)
+        for name in states:
+            assert_close(halves[1][f"last_{name}"], expected[f"last_{name}"], 1e-12)
+        net.reset_states()
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_streams_are_selected(type):
+    net = recurrent_net(type, "num_layers: 2")
+    x, goes_on = rng.normal(size=(4, 3, 3)), np.ones((4, 3))
+    run(net, x, goes_on)
+    state = net.get_state()
+    expected = run(net, x, goes_on)
+    net.set_state(state)
+    net.select_streams([2, 0, 0, 1])
+    order = np.array([2, 0, 0, 1])
+    assert_close(run(net, x[:, order], np.ones((4, 4))), expected[:, order], 1e-12)
+
+
+def lstm_biases(options, blobs=""):
+    """The biases of an LSTM of two units, as they start."""
+    text = (
+        "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 4 dim: 2 dim: 1 } } }"
+        f" layer {{ name: 'r' type: 'LSTM' bottom: 'x' top: 'y' {blobs}"
+        f" recurrent_param {{ num_output: 2 {options} }} }}"
+    )
+    return [run.b.data.tolist() for run in make_net(text).layer_dict["r"].runs]
+
+
+@pytest.mark.parametrize(("forget_bias", "expected"), [("forget_bias: 1", 1), ("", 0.25)])
+def test_forget_bias(forget_bias, expected):
+    options = f"bias_filler {{ value: 0.25 }} {forget_bias} direction: BIDIRECTIONAL num_layers: 2"
+    assert lstm_biases(options) == [[0.25, 0.25, expected, expected, 0.25, 0.25, 0.25, 0.25]] * 4
+
+
+def test_forget_bias_leaves_given_parameters():
+    W = "blobs { shape { dim: 8 dim: 1 } data: [0, 0, 0, 0, 0, 0, 0, 0] }"
+    b = "blobs { shape { dim: 8 } data: [1, 2, 3, 4, 5, 6, 7, 8] }"
+    W_h = f"blobs {{ shape {{ dim: 8 dim: 2 }} data: {[0] * 16} }}"
+    assert lstm_biases("forget_bias: 1", W + b + W_h) == [[1, 2, 3, 4, 5, 6, 7, 8]]
+
+
 @pytest.mark.parametrize("type", TYPES)
 def test_steps_and_streams_may_change(type):
     x = rng.normal(size=(7, 5, 3))
@@ -186,8 +263,13 @@ BAD = {
     "NaN in cont": ("", [x, ones * np.nan], 1, r"\(cont\) is nan at \[0, 0\], expected 0 or 1"),
     "static's shape": ("", [x, ones, np.ones((3, 5))], 1, r"\(static\) has shape \(3, 5\), expected N x S = \(2, 5\)"),
     "too many bottoms": ("", [x, ones, ones.T, ones], 1, r"got 4 bottom\(s\), expected x, cont and a static input"),
-    "too few bottoms": ("expose_hidden: true", [x], 2, r"got 1 bottom\(s\), .* 2 first state\(s\)"),
+    "one first state of two": (
+        "expose_hidden: true", [x, ones, np.ones((2, 5)), np.ones((1, 2, 5))], 3,
+        r"got 4 bottom\(s\), .* 2 first state\(s\), L x N x H, if wanted",
+    ),
     "tops": ("", [x], 2, r"got 2 top\(s\), expected 1"),
+    "tops of exposed states": ("expose_hidden: true", [x], 2, r"got 2 top\(s\), expected 3"),
+    "an option of GRU": ("reset_after: true", [x], 1, "reset_after is an option of other recurrent layers"),
     "a first state's shape": (
         "expose_hidden: true", [x, ones, np.ones((2, 2, 5)), np.ones((1, 2, 5))], 3,
         r"\(first h\) has shape \(2, 2, 5\), expected L x N x H = \(1, 2, 5\)",

@@ -6,6 +6,7 @@ from ...fusable import fusables
 from .recurrent_steps import (
     add_row,
     begin_step,
+    is_plain,
     marks,
     multiply_rows,
     over_streams,
@@ -14,17 +15,17 @@ from .recurrent_steps import (
     sigmoid_row,
     tanh_row,
 )
-from .row_product import add_row_product, pack_panels
+from .row_product import add_row_product, pack_panels, packed_for
 from .rows import compiled
 
 
 def gru_forward(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states):
     """``GRUCell`` over all steps."""
-    if len(gates) == 1:  # not worth packing the weights
+    if is_plain(gates):
         fusables["gru_forward"].plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
         return
     W_h, H, step_marks = weights[0], extra.shape[2], marks(keep, mask, gates)
-    zr_panels, candidate_panels = pack_panels(W_h[: 2 * H].T), pack_panels(W_h[2 * H :].T)
+    zr_panels, candidate_panels = packed_for(W_h[: 2 * H], len(gates)), packed_for(W_h[2 * H :], len(gates))
 
     def streams(start, stop):
         _forward(zr_panels, candidate_panels, bias, *step_marks, reverse, start, stop, gates, extra, states[0])

@@ -4,19 +4,19 @@ import numpy as np
 
 from ...fusable import fusables
 from .gru import gru_slopes, gru_state
-from .recurrent_steps import add_row, begin_step, marks, over_streams, place, scale_row, sigmoid_row, tanh_row
-from .row_product import add_row_product, pack_panels
+from .recurrent_steps import add_row, begin_step, is_plain, marks, over_streams, place, scale_row, sigmoid_row, tanh_row
+from .row_product import add_row_product, pack_panels, packed_for
 from .rows import compiled
 
 
 def gru_reset_after_forward(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states):
     """``ResetAfterCell`` over all steps."""
-    if len(gates) == 1:  # not worth packing the weights
+    if is_plain(gates):
         plain = fusables["gru_reset_after_forward"].plain
         plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
         return
     (W_h, b_h), step_marks = weights, marks(keep, mask, gates)
-    panels = pack_panels(W_h.T)
+    panels = packed_for(W_h, len(gates))
 
     def streams(start, stop):
         _forward(panels, b_h, bias, *step_marks, reverse, start, stop, gates, extra, states[0])

@@ -3,18 +3,18 @@
 import numpy as np
 
 from ...fusable import fusables
-from .recurrent_steps import add_row, begin_step, marks, over_streams, place, scale_row, sigmoid_row, tanh_row
-from .row_product import add_row_product, pack_panels
+from .recurrent_steps import add_row, begin_step, is_plain, marks, over_streams, place, scale_row, sigmoid_row, tanh_row
+from .row_product import add_row_product, pack_panels, packed_for
 from .rows import compiled
 from .tanh import tanh
 
 
 def lstm_forward(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states):
     """``LSTMCell`` over all steps."""
-    if len(gates) == 1:  # not worth packing the weights
+    if is_plain(gates):
         fusables["lstm_forward"].plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
         return
-    panels, step_marks = pack_panels(weights[0].T), marks(keep, mask, gates)
+    panels, step_marks = packed_for(weights[0], len(gates)), marks(keep, mask, gates)
 
     def streams(start, stop):
         _forward(panels, bias, *step_marks, reverse, start, stop, gates, states)

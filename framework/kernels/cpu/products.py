@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ... import threads
+
 STEP = 16  # parts of a product start at multiples of so many rows or columns
 NARROW = 128  # up to so many rows, a product with a transposed right side runs faster as its own transpose
 
@@ -11,22 +13,23 @@ def matmul(backend, a, b, out):
     cost = 0.02 * out.size * a.shape[-1]
     if out.ndim > 2:
         _multiply_batch(backend, a, b, out, cost)
+        return
+    narrow = 1 < len(out) <= min(NARROW, out.shape[1])
+    multiply = _multiply_turned if narrow and _is_transposed(b) and not _is_transposed(a) else _multiply
+    if cost < threads.WORTH_SPLITTING:
+        multiply(backend, a, b, out)
     elif out.shape[1] >= out.shape[0]:
-        turned = len(out) <= NARROW and _is_transposed(b) and not _is_transposed(a)
 
         def by_columns(start, stop):
             part = slice(start * STEP, stop * STEP)
-            if turned:
-                _multiply_turned(backend, a, b[:, part], out[:, part])
-            else:
-                np.matmul(a, b[:, part], out=out[:, part])
+            multiply(backend, a, b[:, part], out[:, part])
 
         backend.parallel(by_columns, -(-out.shape[1] // STEP), cost)
     else:
 
         def by_rows(start, stop):
             part = slice(start * STEP, stop * STEP)
-            np.matmul(a[part], b, out=out[part])
+            multiply(backend, a[part], b, out[part])
 
         backend.parallel(by_rows, -(-len(out) // STEP), cost)
 
@@ -37,6 +40,10 @@ def _multiply_batch(backend, a, b, out, cost):
         np.matmul(*parts, out=out[start:stop])
 
     backend.parallel(by_batch, len(out), cost)
+
+
+def _multiply(backend, a, b, out):
+    np.matmul(a, b, out=out)
 
 
 def _multiply_turned(backend, a, b, out):

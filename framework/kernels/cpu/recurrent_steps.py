@@ -10,12 +10,18 @@ from .rows import compiled
 from .tanh import sigmoid, tanh
 
 NS_PER_PRODUCT = 0.015
+FEW_STREAMS = 8  # up to so many, one step alone is quicker without a BLAS
 
 
 def over_streams(backend, streams, gates, W_h):
     """Run ``streams(start, stop)`` on the threads' shares of all streams."""
     steps, count, width = gates.shape
     backend.parallel(streams, count, steps * count * (W_h.size * NS_PER_PRODUCT + width))
+
+
+def is_plain(gates):
+    """Whether there is one step of many streams: not worth packing the weights, so that the plain loop is quicker."""
+    return len(gates) == 1 and gates.shape[1] > FEW_STREAMS
 
 
 def marks(keep, mask, gates):

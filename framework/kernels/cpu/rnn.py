@@ -3,8 +3,8 @@
 import numpy as np
 
 from ...fusable import fusables
-from .recurrent_steps import add_row, begin_step, marks, over_streams, place, scale_row, sigmoid_row, tanh_row
-from .row_product import add_row_product, pack_panels
+from .recurrent_steps import add_row, begin_step, is_plain, marks, over_streams, place, scale_row, sigmoid_row, tanh_row
+from .row_product import add_row_product, pack_panels, packed_for
 from .rows import compiled
 
 _RELU, _SIGMOID = 1, 2  # RecurrentParameter.Nonlinearity
@@ -12,10 +12,10 @@ _RELU, _SIGMOID = 1, 2  # RecurrentParameter.Nonlinearity
 
 def rnn_forward(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states):
     """``RNNCell`` over all steps."""
-    if len(gates) == 1:  # not worth packing the weights
+    if is_plain(gates):
         fusables["rnn_forward"].plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
         return
-    panels, step_marks, f = pack_panels(weights[0].T), marks(keep, mask, gates), cell.nonlinearity
+    panels, step_marks, f = packed_for(weights[0], len(gates)), marks(keep, mask, gates), cell.nonlinearity
 
     def streams(start, stop):
         _forward(f, panels, bias, *step_marks, reverse, start, stop, gates, states[0])

@@ -120,6 +120,10 @@ class _Code:
     def integer(self, value):
         return ir.Constant(ir.IntType(64), value)
 
+    def constant(self, value):
+        """A vector with ``value`` in each lane."""
+        return ir.Constant(self.vector, [float(value)] * self.lanes)
+
     def at_most(self, index, count):
         """min(index, count - 1)"""
         last = self.builder.sub(count, self.integer(1))
@@ -127,6 +131,10 @@ class _Code:
 
     def place(self, pointer, index):
         return self.builder.gep(pointer, [index])
+
+    def vector_place(self, pointer, number):
+        """Where vector ``number`` from ``pointer`` on begins."""
+        return self.place(pointer, self.builder.mul(number, self.integer(self.lanes)))
 
     def variable(self):
         return cgutils.alloca_once_value(self.builder, self.zero)
@@ -138,7 +146,7 @@ class _Code:
         self.builder.store(value, self.builder.bitcast(pointer, self.vector.as_pointer()), align=self.align)
 
     def broadcast(self, value):
-        undefined = ir.Constant(self.vector, ir.Undefined)
+        undefined = ir.Constant(ir.VectorType(value.type, self.lanes), ir.Undefined)
         first = self.builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
         zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(first, undefined, zeros)
@@ -148,7 +156,10 @@ class _Code:
         self.builder.store(self.builder.fadd(self.builder.load(total), product, flags=["contract"]), total)
 
     def sum_of_lanes(self, vector):
-        """The lower half plus the upper half, until one number is left."""
+        return self.fold_lanes(vector, self.builder.fadd)
+
+    def fold_lanes(self, vector, combine):
+        """The lower half with the upper half, until one number is left."""
         count = self.lanes
         while count > 1:
             count //= 2
@@ -157,5 +168,5 @@ class _Code:
                 self.builder.shuffle_vector(vector, undefined, ir.Constant(ir.VectorType(ir.IntType(32), count), half))
                 for half in (list(range(count)), list(range(count, 2 * count)))
             ]
-            vector = self.builder.fadd(*halves)
+            vector = combine(*halves)
         return self.builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))

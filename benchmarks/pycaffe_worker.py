@@ -1,0 +1,44 @@
+"""A net trained through pycaffe's interface, in a process of its own: ``pycaffe_worker.py MODULE NET.prototxt``.
+
+MODULE is ``caffe`` or ``recaffe``, whose interfaces are the same here.  Answers as ``worker.py`` does.  It runs under
+Caffe's own interpreter, so it needs nothing but MODULE, and speaks the Python of that time.
+"""
+
+import importlib
+import json
+import resource
+import sys
+import time
+
+import numpy as np
+
+
+def main():
+    """Serve the parent process."""
+    caffe = importlib.import_module(sys.argv[1])
+    net = caffe.Net(sys.argv[2], caffe.TRAIN)
+    net.blobs["x"].data[...] = np.random.default_rng(0).standard_normal(net.blobs["x"].data.shape)
+    net.blobs["cont"].data[...] = 1
+    net.blobs["cont"].data[0] = 0
+    net.blobs["y"].diff[...] = 1
+
+    def iterate():
+        net.clear_param_diffs()
+        net.forward()
+        net.backward()
+
+    for _ in range(2):
+        iterate()
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        times = []
+        for _ in range(int(line)):
+            start = time.perf_counter()
+            iterate()
+            times.append(1e3 * (time.perf_counter() - start))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(json.dumps({"ms": times, "peak_mb": peak}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

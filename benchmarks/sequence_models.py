@@ -8,117 +8,17 @@ PREFIX_torch.caffemodel.
 """
 
 import logging
+import math
 import sys
-from functools import partial
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import recaffe
 import torch
-from recaffe.proto import RecurrentParameter, SolverParameter, read_solver
+from recaffe.framework.learning_rate import create_learning_rate
 from torch import nn
-from torch.nn import functional as F  # noqa: N812
 
-from .char_models import GRU, filled, lstm
-
-Tensors = list[torch.Tensor]
-
-
-class Recurrent(nn.Module):
-    """An RNN, LSTM or GRU layer; a static input is joined to x at every step, first states are zeros."""
-
-    def __init__(self, layer: Any):
-        super().__init__()
-        param = layer.param.recurrent_param
-        nonlinearity = "relu" if param.nonlinearity == RecurrentParameter.RELU else "tanh"
-        rnn = partial(filled, partial(nn.RNN, nonlinearity=nonlinearity))
-        blobs = [torch.tensor(blob.data) for blob in layer.blobs]
-        self.D, self.has_static, self.exposes = layer.D, layer.roles.static is not None, param.expose_hidden
-        W_x, b, W_h = (torch.cat([blobs[0], blobs[2]], dim=1), blobs[1], blobs[3]) if self.has_static else blobs
-        self.run = {"LSTM": lstm, "GRU": GRU, "RNN": rnn}[layer.type](W_x, b, W_h)
-
-    def forward(self, x: torch.Tensor, *others: torch.Tensor) -> Tensors:
-        if self.has_static:
-            x = torch.cat([x, others[0].expand(len(x), -1, -1)], dim=2)
-        h, last = self.run(x, None) if isinstance(self.run, GRU) else self.run(x)
-        if not self.exposes:
-            return [h]
-        states = last if isinstance(last, tuple) else (last,)
-        return [h, *(state.reshape(1, *h.shape[1:]) for state in states)]
-
-    def arrays(self) -> Tensors:
-        """The parameters in recaffe's order."""
-        run = self.run
-        if isinstance(run, GRU):
-            return [run.W_x, run.b, run.W_h]
-        W_x, b, W_h = run.weight_ih_l0, run.bias_ih_l0, run.weight_hh_l0
-        if isinstance(run, nn.LSTM):
-            W_x, b, W_h = (torch.cat([i, f, o, g]) for i, f, g, o in (rows.chunk(4) for rows in (W_x, b, W_h)))
-        return [W_x[:, : self.D], b, W_x[:, self.D :], W_h] if self.has_static else [W_x, b, W_h]
-
-
-class Weighted(nn.Module):
-    """A layer that is a function of its bottom and its parameters."""
-
-    def __init__(self, layer: Any, function: Any):
-        super().__init__()
-        self.weights = nn.ParameterList(torch.tensor(blob.data) for blob in layer.blobs)
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> Tensors:
-        return [self.function(x, *self.weights)]
-
-    def arrays(self) -> Tensors:
-        """The parameters in recaffe's order."""
-        return list(self.weights)
-
-
-def embed(layer: Any) -> nn.Module:
-    return Weighted(layer, lambda x, W: F.embedding(x.long(), W))
-
-
-def inner_product(layer: Any) -> nn.Module:
-    return Weighted(layer, F.linear)
-
-
-def cut(layer: Any) -> Any:
-    param = layer.param.slice_param
-    return lambda x: torch.tensor_split(x, list(param.slice_point), param.axis)
-
-
-def flatten(layer: Any) -> Any:
-    param = layer.param.flatten_param
-    return lambda x: [x.flatten(param.axis, param.end_axis)]
-
-
-def transpose(layer: Any) -> Any:
-    return lambda x: [x.permute(*layer.param.transpose_param.dim)]
-
-
-def softmax_loss(layer: Any) -> Any:
-    param = layer.param.loss_param
-    ignored = param.ignore_label if param.HasField("ignore_label") else -100  # PyTorch's own
-    return lambda x, label: [F.cross_entropy(x.flatten(0, -2), label.flatten().long(), ignore_index=ignored)]
-
-
-LAYERS = {
-    "DummyData": lambda layer: lambda: [torch.zeros(*shape.dim) for shape in layer.param.dummy_data_param.shape],
-    "Eltwise": lambda layer: lambda a, b: [a + b],
-    "Embed": embed,
-    "EuclideanLoss": lambda layer: lambda a, b: [((a.flatten() - b.flatten()) ** 2).mean() / 2],
-    "Flatten": flatten,
-    "GRU": Recurrent,
-    "InnerProduct": inner_product,
-    "LSTM": Recurrent,
-    "ReLU": lambda layer: lambda x: [F.relu(x)],
-    "RNN": Recurrent,
-    "Silence": lambda layer: lambda *bottoms: [],
-    "Slice": cut,
-    "SoftmaxWithLoss": softmax_loss,
-    "Split": lambda layer: lambda x: [x] * len(layer.param.top),
-    "Transpose": transpose,
-}
+from .torch_layers import LAYERS, Weighted
 
 
 class TorchNet(nn.Module):
@@ -127,10 +27,18 @@ class TorchNet(nn.Module):
     def __init__(self, net: recaffe.Net):
         super().__init__()
         self.net, self.steps, self.weighted = net, [], nn.ModuleDict()
+        decay = {address(blob): mult for blob, mult in zip(net.learnable_params, net.params_weight_decay, strict=True)}
+        owners: dict[int, nn.Parameter] = {}
+        self.decay_mults: dict[nn.Parameter, float] = {}  # those that are not 1
         for layer in net.layers[1:]:
             run = LAYERS[layer.type](layer)
             if isinstance(run, nn.Module):
                 self.weighted[layer.name] = run
+            if isinstance(run, Weighted):
+                for i, (blob, learns) in enumerate(zip(layer.blobs, layer.param_propagate_down, strict=True)):
+                    run.weights[i] = shared = owners.setdefault(address(blob), run.weights[i])
+                    shared.requires_grad_(learns)
+                    self.decay_mults[shared] = decay[address(blob)]
             self.steps.append((run, net.bottom_names[layer.name], net.top_names[layer.name]))
 
     def forward(self) -> torch.Tensor:
@@ -148,37 +56,54 @@ class TorchNet(nn.Module):
                 blob.data[...] = values.detach().numpy()
 
 
-def train(model: TorchNet, param: SolverParameter) -> float:
-    """Train as the solver says (Adam, a rate that falls linearly); gives the seconds."""
-    learnt = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    adam = torch.optim.Adam(learnt, param.base_lr, (param.momentum, param.momentum2), param.delta)
-    start = perf_counter()
-    for iteration in range(param.max_iter):
-        for group in adam.param_groups:
-            group["lr"] = param.base_lr * (1 - iteration / param.max_iter) ** param.power
-        loss = model()
-        if iteration == 0:
-            check_first_loss(model.net, loss.item())
-        adam.zero_grad()
+def address(blob: Any) -> int:
+    """Where the values are: the same for parameters that are shared."""
+    return blob.data.ctypes.data
+
+
+class TorchTraining:
+    """What the solver does with Adam or AdamW, done by PyTorch on the batches of the solver's net."""
+
+    def __init__(self, solver: recaffe.Solver):
+        self.param = param = solver.param
+        self.model, self.iteration = TorchNet(solver.net), 0
+        self.learnt = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        kind = {"Adam": torch.optim.Adam, "AdamW": torch.optim.AdamW}[param.type]
+        groups: dict[float, list[nn.Parameter]] = {}
+        for parameter in self.learnt:
+            groups.setdefault(self.model.decay_mults.get(parameter, 1.0), []).append(parameter)
+        self.adam = kind(
+            [{"params": part, "weight_decay": mult * param.weight_decay} for mult, part in groups.items()],
+            betas=(param.momentum, param.momentum2),
+        )
+        self.learning_rate = create_learning_rate(param)
+
+    def step(self) -> float:
+        """One update; gives the loss before it."""
+        param, delta = self.param, self.param.delta
+        if param.type == "Adam":  # Caffe adds delta before the correction of the zero start, PyTorch behind it
+            delta /= math.sqrt(1 - param.momentum2 ** (self.iteration + 1))
+        for group in self.adam.param_groups:
+            group.update(lr=self.learning_rate(self.iteration), eps=delta)
+        loss = self.model()
+        self.adam.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(learnt, param.clip_gradients)
-        adam.step()
-    return perf_counter() - start
-
-
-def check_first_loss(net: recaffe.Net, loss: float) -> None:
-    """Raise AssertionError unless recaffe's net, on the same batch, gives this loss too."""
-    own = net.forward(start=net.layers[1].name, blobs=["loss"])["loss"]
-    np.testing.assert_allclose(loss, own, rtol=1e-4)
+        nn.utils.clip_grad_norm_(self.learnt, param.clip_gradients)
+        self.adam.step()
+        self.iteration += 1
+        return loss.item()
 
 
 def main(path: str) -> None:
     """Train the net of the solver at ``path``; print its scores."""
     torch.set_num_threads(2)
-    param, solver = read_solver(path), recaffe.get_solver(path)
-    model = TorchNet(solver.net)
-    print(f"{solver.net.name} in PyTorch: {param.max_iter} iterations, {train(model, param):.0f} s")
-    model.put_back()
+    solver = recaffe.get_solver(path)
+    param, training = solver.param, TorchTraining(solver)
+    start = perf_counter()
+    for _ in range(param.max_iter):
+        training.step()
+    print(f"{solver.net.name} in PyTorch: {param.max_iter} iterations, {perf_counter() - start:.0f} s")
+    training.model.put_back()
     solver.iter = param.max_iter
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
     solver.test_all()

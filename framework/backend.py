@@ -43,7 +43,7 @@ class Backend:
         uniform_numbers(self, out, *self.set_aside_numbers(out.size))
 
     def set_aside_numbers(self, count: int) -> tuple[int, int]:
-        """The stream and the position of the next ``count`` numbers, for ``uniform_numbers``; ``uniform`` skips them."""
+        """Stream and position of ``count`` numbers, for ``uniform_numbers``; ``uniform`` goes on behind them."""
         self._position += count
         return self._stream, self._position - count
 

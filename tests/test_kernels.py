@@ -9,7 +9,7 @@ from recaffe.framework import threads
 from recaffe.framework.backend import CpuBackend
 from recaffe.framework.fusable import fusables
 
-from tests import recurrent_kernels
+from tests import attention_kernels, recurrent_kernels
 from tests.kernel_arrays import TOLERANCE, Arrays
 
 pytest.importorskip("numba")
@@ -143,14 +143,30 @@ def uniform_fills(a):
 
 
 def sums(a):
-    for count, weights in ((1, [2.0]), (2, [1.0, 1.0]), (3, [1.0, -2.0, 0.5])):
-        yield [a.normal(3, 31) for _ in range(count)], weights, a.empty(3, 31)
+    for count, weights in ((1, [2.0]), (2, [1.0, 1.0]), (3, [1.0, 1.0, 1.0]), (3, [1.0, -2.0, 0.5])):
+        arrays = [a.normal(3, 31) for _ in range(count)]
+        yield arrays, weights, a.empty(3, 31)
+        yield arrays, weights, arrays[0]
+
+
+def row_additions(a):
+    yield a.normal(5), a.normal(7, 5)
+
+
+def picked_rows(a):
+    yield a.normal(4, 5), a.random.integers(0, 4, 7), a.empty(7, 5)
+
+
+def added_rows(a):
+    for M, K, N in ((7, 3, 5), (40, 4, 33)):
+        yield a.normal(M, N), a.random.integers(0, K, M), a.normal(K, N)
 
 
 def products(a):
     for m, k, n in ((3, 5, 40), (70, 9, 20), (1, 1, 1), (33, 64, 33)):
         yield a.normal(m, k), a.normal(k, n), a.empty(m, n)
         yield a.normal(k, m).T, a.normal(n, k).T, a.empty(m, n)
+        yield a.normal(m, k), a.normal(n, k).T, a.empty(m, n)
     yield a.normal(2, 3, 5), a.normal(7, 2, 5, 4), a.empty(7, 2, 3, 4)
 
 
@@ -180,7 +196,7 @@ def normalization_slopes(a):
 
 
 def softmax_shapes(a):
-    return ((5, 10, 1), (2, 3, 7), (1, 1, 1))
+    return ((5, 10, 1), (3, 70, 1), (2, 3, 7), (1, 1, 1))
 
 
 def softmaxes(a):
@@ -203,12 +219,59 @@ def labels_of(a, shape):
 
 def softmax_losses(a):
     for shape in softmax_shapes(a):
-        yield a.normal(*shape) * 50, labels_of(a, shape), a.empty(*shape)
+        for smoothing in (0.0, 0.1):
+            yield a.normal(*shape) * 50, labels_of(a, shape), smoothing, a.empty(*shape)
 
 
 def softmax_loss_slopes(a):
     for shape in softmax_shapes(a):
-        yield a.positive(*shape), labels_of(a, shape), 0.25, a.empty(*shape)
+        for smoothing in (0.0, 0.1):
+            yield a.positive(*shape), labels_of(a, shape), smoothing, 0.25, a.empty(*shape)
+
+
+def neurons(*numbers):
+    def arguments(a):
+        for size in (1, 37, 2500):
+            x = 3 * a.normal(size)
+            yield x, *numbers, a.empty(size), a.empty(size)
+            yield x, *numbers, a.empty(size), None
+            yield x, *numbers, x, a.empty(size)
+
+    return arguments
+
+
+def slope_products(a):
+    dy = a.normal(5, 37)
+    yield dy, a.normal(5, 37), a.empty(5, 37)
+    yield dy, a.normal(5, 37), dy
+
+
+def norm_shapes(a):
+    return ((7, 5), (1, 1), (4, 100))
+
+
+def layer_norms(a):
+    for M, K in norm_shapes(a):
+        yield 3 + a.normal(M, K), a.normal(K), a.normal(K), 0.1, a.empty(M), a.empty(M), a.empty(M, K)
+
+
+def layer_norm_slopes(a):
+    for M, K in norm_shapes(a):
+        x, mean, inverse_std, dy = a.normal(M, K), a.normal(M), a.positive(M), a.normal(M, K)
+        yield x, mean, inverse_std, a.normal(K), dy, a.empty(M, K), a.empty(K), a.empty(K)
+        yield x, mean, inverse_std, a.normal(K), dy, dy, a.empty(K), a.empty(K)
+
+
+def rms_norms(a):
+    for M, K in norm_shapes(a):
+        yield 3 + a.normal(M, K), a.normal(K), 0.1, a.empty(M), a.empty(M, K)
+
+
+def rms_norm_slopes(a):
+    for M, K in norm_shapes(a):
+        x, inverse_rms, dy = a.normal(M, K), a.positive(M), a.normal(M, K)
+        yield x, inverse_rms, a.normal(K), dy, a.empty(M, K), a.empty(K)
+        yield x, inverse_rms, a.normal(K), dy, dy, a.empty(K)
 
 
 def steps(histories, *numbers):
@@ -225,6 +288,8 @@ CASES = {
     "adadelta_step": (steps(2, 0.1, 0.9, 1e-6), (0, 2, 3)),
     "adagrad_step": (steps(1, 0.1, 1e-6), (0, 2)),
     "adam_step": (steps(2, 0.1, 0.9, 0.99, 1e-6, 0.01), (0, 2, 3)),
+    "add_row": (row_additions, (1,)),
+    "add_rows": (added_rows, (2,)),
     "ave_pool2d_backward": (ave_pool_slopes, (1,)),
     "ave_pool2d_forward": (ave_pools, (1,)),
     "batch_norm_backward": (normalization_slopes, (3,)),
@@ -240,6 +305,10 @@ CASES = {
     "conv2d_backward_weights": (weight_convolutions, (2,)),
     "conv2d_forward": (forward_convolutions, (3,)),
     "dropout_forward": (dropouts, (1, 2)),
+    "gelu_forward": (neurons(), (1, 2)),
+    "gelu_tanh_forward": (neurons(), (1, 2)),
+    "layer_norm_backward": (layer_norm_slopes, (5, 6, 7)),
+    "layer_norm_forward": (layer_norms, (4, 5, 6)),
     "lrn_backward": (lrn_slopes, (3,)),
     "lrn_forward": (lrn_inputs, (1, 2)),
     "matmul": (products, (2,)),
@@ -248,16 +317,22 @@ CASES = {
     "nesterov_step": (steps(1, 0.1, 0.9), (0, 2)),
     "relu_backward": (relu_slopes, (2,)),
     "relu_forward": (relus, (1,)),
+    "rms_norm_backward": (rms_norm_slopes, (4, 5)),
+    "rms_norm_forward": (rms_norms, (3, 4)),
     "rmsprop_step": (steps(1, 0.1, 0.9, 1e-6), (0, 2)),
     "scale_channels": (scalings, (3,)),
     "sgd_step": (steps(1, 0.1, 0.9), (0, 2)),
+    "slope_backward": (slope_products, (2,)),
     "softmax_backward": (softmax_slopes, (2,)),
     "softmax_forward": (softmaxes, (1,)),
-    "softmax_loss_backward": (softmax_loss_slopes, (3,)),
-    "softmax_loss_forward": (softmax_losses, (2,)),
+    "softmax_loss_backward": (softmax_loss_slopes, (4,)),
+    "softmax_loss_forward": (softmax_losses, (3,)),
     "sum_of_squares": (lambda a: ((a.normal(n),) for n in (1, 1001)), ()),
+    "swish_forward": (neurons(1.5), (2, 3)),
+    "take_rows": (picked_rows, (2,)),
     "uniform_numbers": (uniform_fills, (0,)),
     "weighted_sum": (sums, (2,)),
+    **attention_kernels.CASES,
     **recurrent_kernels.CASES,
 }  # fmt: skip
 
@@ -271,7 +346,7 @@ def backend(request, monkeypatch):
 def both(backend, name, arguments):
     """Results of the plain and of the fused version, which get the same arguments."""
     for_plain, for_fused = copy.deepcopy(arguments), copy.deepcopy(arguments)
-    outputs = CASES[name][1]
+    outputs = [i for i in CASES[name][1] if arguments[i] is not None]
     with backend.computing():
         plain = fusables[name].plain(backend, *for_plain)
         fused = backend.fused[name](backend, *for_fused)
@@ -294,7 +369,8 @@ def test_fused_equals_plain(backend, name, dtype):
             np.testing.assert_allclose(got, expected, rtol=0, atol=TOLERANCE[dtype] * largest)
 
 
-@pytest.mark.parametrize("name", CASES)
+# attention_backward leaves out keys that no query sees, where the plain version multiplies a NaN with 0
+@pytest.mark.parametrize("name", sorted(set(CASES) - {"attention_backward"}))
 def test_nan_stays_visible(backend, name):
     for arguments in CASES[name][0](Arrays(np.float32)):
         arguments = list(arguments)
@@ -306,7 +382,18 @@ def test_nan_stays_visible(backend, name):
             assert np.isnan(got)[np.isnan(expected)].all()
 
 
-@pytest.mark.parametrize("name", ["conv2d_forward", "conv2d_backward_data", "conv2d_backward_weights", "matmul"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "add_rows",
+        "conv2d_forward",
+        "conv2d_backward_data",
+        "conv2d_backward_weights",
+        "layer_norm_backward",
+        "matmul",
+        "rms_norm_backward",
+    ],
+)
 def test_a_repeated_call_gives_the_same_bits(backend, name):
     for arguments in CASES[name][0](Arrays(np.float32)):
         first = both(backend, name, list(arguments))[1]

@@ -7,6 +7,8 @@ import numpy as np
 from recaffe.framework.layer_case import LayerCase
 from recaffe.proto import TEST
 
+from tests.layers import attention_cases, transformer_cases
+
 rng = np.random.default_rng(11)
 
 labels = np.array([0.0, 2.0, 1.0, 1.0])
@@ -77,10 +79,56 @@ def recurrent_cases(type: str, states: int) -> list[LayerCase]:
         ),
         recurrent(
             type,
+            "padding: LENGTHS direction: BIDIRECTIONAL num_layers: 2 last_output: true expose_hidden: true",
+            steps,
+            cont,
+            np.array([3.0, 1.0]),
+            tops="top: 'y'" + " top: 'last'" * states,
+            other_bottoms=[(4, 3, 4), np.ones((4, 3)), np.array([2.0, 0.0, 4.0])],
+        ),
+        recurrent(
+            type,
             "padding: MASK cont_bottom: false direction: REVERSE",
             steps,
             np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
             other_bottoms=[(1, 3, 4), np.ones((1, 3))],
+        ),
+    ]
+
+
+def attention_loop_cases(type: str, states: int) -> list[LayerCase]:
+    """The cases of a recurrent layer with attention in its loop: each score, each padding of the memory."""
+
+    def case(options: str, attention: str, tops: str, *bottoms: object, **more: object) -> LayerCase:
+        text = f"recurrent_param {{ num_output: 3 {options} }} attention_param {{ num_output: 4 {attention} }}"
+        return layer(f"type: '{type}' {tops} {text}", *bottoms, **more)
+
+    exposed, shown = [(1, 2, 3)] * states, "top: 'contexts' top: 'weights'"
+    seen = np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 0.0]])  # nothing of the second stream's memory
+    return [
+        case("", "", "", steps, (4, 2, 5), other_bottoms=[(4, 1, 4), (2, 1, 5)]),
+        case("", "score: ADDITIVE", "", steps, cont, (4, 2, 5), other_bottoms=[(4, 1, 4), np.ones((4, 1)), (2, 1, 5)]),
+        case(
+            "padding: LENGTHS",
+            "scaled: true padding: LENGTHS",
+            f"top: 'h' {shown}",
+            steps,
+            (4, 2, 5),
+            np.array([3.0, 1.0]),
+            np.array([0.0, 3.0]),
+            other_bottoms=[(4, 1, 4), (2, 1, 5), np.array([2.0]), np.array([2.0])],
+        ),
+        case(
+            "expose_hidden: true padding: MASK",
+            "score: ADDITIVE padding: MASK",
+            "top: 'h'" + " top: 'last'" * states + shown,
+            steps,
+            cont,
+            (4, 2, 5),
+            *exposed,
+            np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+            seen,
+            other_bottoms=[(4, 2, 4), np.ones((4, 2)), (4, 2, 5), *exposed, np.ones((4, 2)), seen],
         ),
     ]
 
@@ -134,6 +182,8 @@ def ctc_cases(type: str) -> list[LayerCase]:
 worth = rng.uniform(0.2, 1.0, size=(3, 3))
 
 CASES: dict[str, list[LayerCase]] = {
+    **attention_cases.CASES,
+    **transformer_cases.CASES,
     "AbsVal": [layer("type: 'AbsVal'", (2, 3, 4))],
     "Accuracy": [
         layer("type: 'Accuracy'", (4, 3), labels, check_bottoms=()),
@@ -148,6 +198,8 @@ CASES: dict[str, list[LayerCase]] = {
         layer("type: 'ArgMax' argmax_param { top_k: 2 out_max_val: true }", (2, 3, 4), check_bottoms=()),
         layer("type: 'ArgMax' argmax_param { axis: -1 }", (2, 3, 4), check_bottoms=()),
     ],
+    "AttentionGRU": attention_loop_cases("AttentionGRU", 1),
+    "AttentionLSTM": attention_loop_cases("AttentionLSTM", 2),
     "BatchNorm": [
         layer("type: 'BatchNorm'", maps),
         layer("type: 'BatchNorm'", (6, 3)),
@@ -266,6 +318,10 @@ CASES: dict[str, list[LayerCase]] = {
         layer("type: 'Flatten'", maps),
         layer("type: 'Flatten' flatten_param { axis: 1 end_axis: -2 }", maps),
     ],
+    "GELU": [
+        layer("type: 'GELU'", (2, 3, 4)),
+        layer("type: 'GELU' gelu_param { approximate: true }", (2, 3, 4)),
+    ],
     "GRU": [*recurrent_cases("GRU", 1), recurrent("GRU", "reset_after: true", steps, cont)],
     "HDF5Data": [
         layer(
@@ -310,6 +366,11 @@ CASES: dict[str, list[LayerCase]] = {
         layer("type: 'InnerProduct' inner_product_param { num_output: 5 axis: 2 }", (3, 2, 4)),
     ],
     "Input": [layer("type: 'Input' input_param { shape { dim: 2 dim: 3 } }", skip=("check_repeatable",))],
+    "LayerNorm": [
+        layer("type: 'LayerNorm'", (3, 2, 4)),
+        layer("type: 'LayerNorm' layer_norm_param { axis: 1 eps: 0.1 }", (2, 3, 4)),
+        layer("type: 'LayerNorm' layer_norm_param { affine: false }", (3, 2, 4)),
+    ],
     "Log": [
         layer("type: 'Log' log_param { base: 10 scale: 2 shift: 0.5 }", positive),
         layer("type: 'Log'", positive),
@@ -413,6 +474,11 @@ CASES: dict[str, list[LayerCase]] = {
         layer("type: 'Reverse'", (3, 2, 4)),
         layer("type: 'Reverse' reverse_param { axis: 1 axis: -1 }", (3, 2, 4)),
     ],
+    "RMSNorm": [
+        layer("type: 'RMSNorm'", (3, 2, 4)),
+        layer("type: 'RMSNorm' layer_norm_param { axis: 1 eps: 0.1 }", (2, 3, 4)),
+        layer("type: 'RMSNorm' layer_norm_param { affine: false }", (3, 2, 4)),
+    ],
     "RNN": [
         *recurrent_cases("RNN", 1),
         recurrent("RNN", "output_hidden: true nonlinearity: SIGMOID", steps, cont),
@@ -447,6 +513,7 @@ CASES: dict[str, list[LayerCase]] = {
         ),
     ],
     "Silence": [layer("type: 'Silence'", (2, 3), (4,))],
+    "SiLU": [layer("type: 'SiLU'", (2, 3, 4))],
     "Slice": [
         layer("type: 'Slice' top: 'a' top: 'b' slice_param { axis: 1 }", (2, 4, 3)),
         layer("type: 'Slice' top: 'a' top: 'b' top: 'c' slice_param { slice_point: 1 slice_point: 3 }", (2, 4, 3)),
@@ -466,6 +533,12 @@ CASES: dict[str, list[LayerCase]] = {
         ),
         layer("type: 'SoftmaxWithLoss' loss_param { normalization: NONE }", (4, 3), labels),
         layer("type: 'SoftmaxWithLoss' softmax_param { axis: 2 }", (2, 2, 3), labels.reshape(2, 2)),
+        layer("type: 'SoftmaxWithLoss' loss_param { label_smoothing: 0.25 ignore_label: 1 }", (4, 3), labels),
+        layer(
+            "type: 'SoftmaxWithLoss' loss_param { label_smoothing: 0.1 }",
+            (2, 3, 2),
+            np.array([[0.0, 1.0], [2.0, 2.0]]),
+        ),
     ],
     "Split": [layer("type: 'Split' top: 'a' top: 'b' top: 'c'", (2, 3)), layer("type: 'Split' top: 'a'", (2, 3))],
     "SPP": [

@@ -214,6 +214,19 @@ def test_accuracy_of_decoding():
     assert_close(tops[2], expected, 1e-12)
 
 
+def test_as_many_steps_as_streams_after_other_batches():
+    paths = [path[:4] for path in PATHS]
+    x, indicators, labels = one_hot(PATHS, 4), np.ones((6, 4)), padded([[1], [3, 2], [], [2, 2, 3, 1]])
+    decoder = SingleLayer("type: 'CTCGreedyDecoder' top: 'y' top: 's'", [x, indicators])
+    decoder.forward()
+    decoder.set_bottoms([one_hot(paths, 4), np.ones((4, 4))])
+    assert [list(column[column >= 0]) for column in decoder.run()[0].T] == [[1], [3, 2], [], [1, 2, 3, 1]]
+    measure = SingleLayer("type: 'CTCGreedyDecoder' top: 'a'", [x, labels])
+    measure.forward()
+    measure.set_bottoms([one_hot(paths, 4), labels])
+    assert_close(measure.run()[0], np.array([(1 + 1 + 1 + 3 / 4) / 4, 3 / 4]), 1e-12)
+
+
 def test_edit_distance():
     for _ in range(50):
         a, b = (rng.integers(0, 3, size=rng.integers(0, 7)) for _ in range(2))

@@ -95,6 +95,17 @@ def test_characters_and_words(tmp_path, monkeypatch, size):
     assert streams(net, 1, words)[0][0] == "the \u00e9 cat\nthe dog \u20ac"
 
 
+def test_a_text_without_blanks_is_read_in_pieces(tmp_path, monkeypatch):
+    text = "a\u00e9\u20ac\U0001f600" * 9
+    (tmp_path / "long").write_text(text, encoding="utf-8")
+    for size in range(1, 12):
+        monkeypatch.setattr(text_files, "BLOCK", size)
+        pieces = [piece for _, piece in text_files.text_blocks("long", whole_words=False)]
+        assert "".join(pieces) == text
+        assert max(len(piece.encode()) for piece in pieces) < size + 4
+        assert [piece for _, piece in text_files.text_blocks("long", whole_words=True) if piece] == [text]
+
+
 def test_many_tokens_lie_in_a_file(monkeypatch):
     Vocabulary.build(Unit.CHAR, FILES.values()).save("v.json")
     expected = batches(text_net("source: '[abc].txt' vocabulary: 'v.json' steps: 5 streams: 2"), 5)
@@ -180,8 +191,9 @@ def test_a_training_that_was_stopped_gives_the_same_bits(tmp_path):
 FAULTS = {
     "no source": ("steps: 2", "text_data_param gives no source"),
     "no such file": ("source: 'd.txt'", "d.txt: there is no such file"),
-    "empty": ("source: 'empty.txt'", "the text has 0 tokens: too few for 32 stream"),
-    "too short": ("source: 'c.txt' streams: 3", "the text has 3 tokens: too few for 3 stream"),
+    "empty": ("source: 'empty.txt'", "empty.txt: the text has 0 tokens: too few for 32 stream"),
+    "too short": ("source: 'c.txt' streams: 3", "c.txt: the text has 3 tokens: too few for 3 stream"),
+    "all too short": ("source: '[ce]*.txt' streams: 3", "c.txt and 1 more: the text has 3 tokens: too few for 3"),
     "no steps": ("source: 'a.txt' steps: 0", "steps is 0, expected 1 or more"),
     "no streams": ("source: 'a.txt' streams: 0", "streams is 0, expected 1 or more"),
     "one file": ("source: 'a.txt' shuffle: true streams: 1", "shuffle gives the files a new order each epoch, but"),

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 FUSED = {
+    "attention": ("attention_backward", "attention_forward"),
     "channels": (
         "batch_norm_backward",
         "batch_norm_forward",
@@ -15,15 +16,26 @@ FUSED = {
         "scale_channels",
     ),
     "convolution": ("conv2d_backward_data", "conv2d_backward_weights", "conv2d_forward"),
-    "elementwise": ("dropout_forward", "relu_backward", "relu_forward", "uniform_numbers", "weighted_sum"),
+    "elementwise": (
+        "dropout_forward",
+        "relu_backward",
+        "relu_forward",
+        "slope_backward",
+        "uniform_numbers",
+        "weighted_sum",
+    ),
     "gru": ("gru_backward", "gru_forward"),
     "gru_reset_after": ("gru_reset_after_backward", "gru_reset_after_forward"),
     "lrn": ("lrn_backward", "lrn_forward"),
     "lstm": ("lstm_backward", "lstm_forward"),
+    "neurons": ("gelu_forward", "gelu_tanh_forward", "swish_forward"),
+    "norms": ("layer_norm_backward", "layer_norm_forward", "rms_norm_backward", "rms_norm_forward"),
     "pooling": ("ave_pool2d_backward", "ave_pool2d_forward", "max_pool2d_backward", "max_pool2d_forward"),
     "products": ("matmul",),
     "rnn": ("rnn_backward", "rnn_forward"),
+    "rotary": ("turn_pairs",),
     "softmax": ("softmax_backward", "softmax_forward", "softmax_loss_backward", "softmax_loss_forward"),
+    "tables": ("add_row", "add_rows", "take_rows"),
     "updates": (
         "adadelta_step",
         "adagrad_step",

@@ -1,4 +1,4 @@
-"""Attention and the transformer."""
+"""Attention and the transformer; importing registers them."""
 
 from . import (
     attention,
@@ -10,3 +10,14 @@ from . import (
     transformer_decoder,
     transformer_encoder,
 )
+
+__all__ = [
+    "attention",
+    "attention_gru",
+    "attention_lstm",
+    "feed_forward",
+    "multi_head_attention",
+    "positional_encoding",
+    "transformer_decoder",
+    "transformer_encoder",
+]

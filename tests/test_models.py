@@ -12,7 +12,8 @@ from recaffe.proto import read_net, read_solver
 from benchmarks.nets import training_net
 
 ROOT = Path(__file__).parent.parent
-MODELS = sorted(path.name for path in (ROOT / "models").iterdir() if (path / "deploy.prototxt").exists())
+MODELS = sorted(path.parent.name for path in (ROOT / "models").glob("*/README.md"))
+SOLVERS = sorted(str(path.relative_to(ROOT / "models")) for path in (ROOT / "models").glob("*/*solver.prototxt"))
 
 PARAMETERS = {
     "lenet": 431_080,
@@ -54,11 +55,17 @@ def test_training_nets_build_and_feed_the_deploy_nets(model):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_solvers_name_files_that_exist(model):
-    solver = read_solver(ROOT / "models" / model / "solver.prototxt")
+def test_every_model_has_a_net_for_use_and_a_solver(model):
+    assert read_net(ROOT / "models" / model / "deploy.prototxt").name == model
+    assert any(path.startswith(f"{model}/") for path in SOLVERS)
+
+
+@pytest.mark.parametrize("path", SOLVERS)
+def test_solvers_name_files_that_exist(path):
+    solver, (model, name) = read_solver(ROOT / "models" / path), path.removesuffix("solver.prototxt").split("/")
     assert (ROOT / solver.net).exists()
     assert read_net(ROOT / solver.net).name == model
-    assert solver.snapshot_prefix == f"models/{model}/{model}"
+    assert solver.snapshot_prefix == f"models/{model}/{name.removesuffix('_') or model}"
 
 
 @pytest.mark.parametrize("model", ["googlenet", "resnet50"])

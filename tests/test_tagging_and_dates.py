@@ -11,6 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 import recaffe
+from recaffe.framework.translation import Translator
 from recaffe.proto import read_solver, write_text
 
 from tests.command_line import run_cli
@@ -162,25 +163,30 @@ def test_the_days_of_the_test_set_are_not_learnt(dates_folder):
     assert all(date.fromisoformat(day).isoformat() == day for day in days["test.tsv"])
 
 
-def test_a_short_training_of_dates_learns_and_decodes(dates_folder):
+def translate(translator: Translator, texts: list[str]) -> list[str]:
+    """What is written when each step takes the best character."""
+    found = translator.translate([translator.source.encode(text) for text in texts], translator.search(beam=1))
+    return [best.text for (best,) in found]
+
+
+def test_a_short_training_of_dates_learns_and_translates(dates_folder):
     assert train(dates_folder, "solver", 150) > 0.4
     model = dates_folder / "models" / "dates"
     weights = model / "dates_iter_150.caffemodel"
-    decode = load_script(model / "decode.py")
-    decoder = decode.Decoder(model, weights)
+    translator = load_script(model / "exact_match.py").translator(model / "deploy.prototxt", weights)
     with chdir(dates_folder):
         net = recaffe.Net(model / "train_val.prototxt", recaffe.TEST, weights=weights)
     net.forward(end="pairs")
     lines = (model / "test.tsv").read_text().splitlines()[: net.blobs["source"].shape[1]]
     sources = [line.split("\t")[0] for line in lines]
-    decoded = decoder.decode(sources)
-    assert [decoder.decode([source])[0] for source in sources[:5]] == decoded[:5]
+    decoded = translate(translator, sources)
+    assert [translate(translator, [source])[0] for source in sources[:5]] == decoded[:5]
 
     # the trained net, which reads what was decoded as its target, gives each character the best score
-    targets = [decoder.target.encode(text[:10]) for text in decoded]
+    targets = [translator.target.encode(text[:10]) for text in decoded]
     for n, target in enumerate(targets):
         net.blobs["target_input"].data[1 : len(target) + 1, n] = target
-    net.forward(start="start")
+    net.forward(start="embed_source")
     best = net.blobs["scores"].data.argmax(axis=2)
     for n, target in enumerate(targets):
         np.testing.assert_array_equal(best[: len(target), n], target)
@@ -191,8 +197,8 @@ def test_a_short_training_of_dates_learns_and_decodes(dates_folder):
 def test_dates_are_right_in_every_character(dates_folder):
     train(dates_folder, "solver")
     model = dates_folder / "models" / "dates"
-    decode = load_script(model / "decode.py")
-    decoder = decode.Decoder(model, model / decode.WEIGHTS)
-    assert decode.exact_match(decoder, model / "test.tsv") >= 0.95
+    script = load_script(model / "exact_match.py")
+    translator = script.translator(model / "deploy.prototxt", model / script.NET[1].name)
+    assert script.exact_match(translator, model / "test.tsv") >= 0.95
     texts = ["3rd of March, 1994", "03/03/94", "March 3 1994", "the 31st of december 1999"]
-    assert decoder.decode(texts) == ["1994-03-03", "1994-03-03", "1994-03-03", "1999-12-31"]
+    assert translate(translator, texts) == ["1994-03-03", "1994-03-03", "1994-03-03", "1999-12-31"]

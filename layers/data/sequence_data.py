@@ -200,8 +200,14 @@ def read_hdf5(options: SequenceDataOptions, data_name: str, label_name: str, dty
             )
         data, labels = SequenceWriter(dtype, shapes[0][1:]), SequenceWriter(dtype)
         lengths = np.full(count, L) if len(names) == 2 else np.asarray(file["lengths"][()])
-        if lengths.shape != (count,) or (lengths < 1).any() or (lengths > L).any() or (lengths % 1 != 0).any():
-            raise RecaffeError(f"{path}: dataset 'lengths' must have {count} whole numbers from 1 to {L}")
+        if lengths.shape != (count,):
+            raise RecaffeError(f"{path}: dataset 'lengths' has shape {lengths.shape}, expected {(count,)}")
+        wrong = ~np.isin(lengths, np.arange(1, L + 1))
+        if wrong.any():
+            i = int(wrong.argmax())
+            raise RecaffeError(
+                f"{path}: row {i} of 'lengths' is {lengths[i]:g}, expected a whole number of steps from 1 to {L}"
+            )
         for i, (sequence, label) in enumerate(hdf5_rows(file[data_name], file[label_name], count)):
             steps = int(lengths[i])
             data.add(sequence[:steps])

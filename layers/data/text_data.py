@@ -74,7 +74,11 @@ class TextData(BatchLayer):
             sequences = read_texts(paths, vocabulary)
             texts = [sequences[i] for i in range(len(sequences))]
         shuffle = options.shuffle and self.phase == TRAIN
-        return StreamSource(texts, options.steps, options.streams, options.documents, shuffle, rng)
+        try:
+            return StreamSource(texts, options.steps, options.streams, options.documents, shuffle, rng)
+        except RecaffeError as error:
+            others = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+            raise RecaffeError(f"{paths[0]}{others}: {error}") from None
 
 
 def map_files(paths: Sequence[str]) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...framework.errors import RecaffeError
 from .sequences import Sequences, SequenceWriter
-from .vocabulary import UnknownTokenError, Vocabulary
+from .vocabulary import Unit, UnknownTokenError, Vocabulary
 
 BLOCK = 1 << 20  # bytes that are read at once
 
@@ -30,20 +30,25 @@ def read_texts(paths: Sequence[str], vocabulary: Vocabulary) -> Sequences:
     """The tokens of the files, one sequence a file."""
     writer = SequenceWriter(vocabulary.dtype)
     for path in paths:
-        for line, text in text_blocks(path):
+        for line, text in text_blocks(path, whole_words=vocabulary.unit is Unit.WORD):
             writer.add(encode(vocabulary, text, path, line))
         writer.end_sequence()
     return writer.finish()
 
 
-def text_blocks(path: str) -> Iterator[tuple[int, str]]:
-    """The text of a file in pieces that end between words, each with the number of its first line."""
+def text_blocks(path: str, whole_words: bool) -> Iterator[tuple[int, str]]:
+    """The text of a file in pieces, each with the number of its first line.
+
+    They end between words; where no word ends they end between characters, unless ``whole_words``.
+    """
     line, rest = 1, b""
     try:
         with Path(path).open("rb") as file:
             while block := file.read(BLOCK):
                 block = rest + block
                 end = max(block.rfind(b"\n"), block.rfind(b" ")) + 1
+                if not end and not whole_words:
+                    end = last_character(block)
                 block, rest = block[:end], block[end:]
                 yield line, decode(block, path, line)
                 line += block.count(b"\n")
@@ -51,6 +56,14 @@ def text_blocks(path: str) -> Iterator[tuple[int, str]]:
         raise RecaffeError(f"{path}: cannot be read: {error.strerror}") from None
     if rest:
         yield line, decode(rest, path, line)
+
+
+def last_character(data: bytes) -> int:
+    """Where the last character of ``data``, a text in UTF-8, starts; it may be cut off."""
+    start = len(data) - 1
+    while start > 0 and data[start] & 0b1100_0000 == 0b1000_0000:  # inside a character of several bytes
+        start -= 1
+    return start
 
 
 def decode(data: bytes, path: str, line: int) -> str:

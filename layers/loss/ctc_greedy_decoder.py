@@ -24,7 +24,8 @@ class CTCGreedyDecoder(Layer):
         1 - edit distance / the longer length, and the part of the streams that are spelt exactly.
         The score of a stream is minus the sum of its largest scores.
 
-    Two bottoms: the second is indicators if it is T x N, labels if it is N x L.
+    Two bottoms: the second is indicators if it is T x N, labels if it is N x L; where that may be both, it is what it
+    was in the pass before.
 
     Options (ctc_decoder_param)
         blank_index: the class of the blank (0), -1 is the last; ctc_merge_repeated (true): whether repeated classes
@@ -35,6 +36,8 @@ class CTCGreedyDecoder(Layer):
 
     type = "CTCGreedyDecoder"
     bottoms, tops = (1, 4), (1, 3)
+
+    has_labels: bool | None = None  # not known before the first reshape
 
     def allow_force_backward(self, bottom_index: int) -> bool:
         return False
@@ -62,8 +65,10 @@ class CTCGreedyDecoder(Layer):
         return {1: ["accuracy"], 2: ["sequences", "accuracy"], 3: ["sequences", "scores", "accuracy"]}[tops]
 
     def is_indicator(self, blob: Blob, T: int, N: int) -> bool:
-        """Whether the only bottom behind the scores is T x N; LayerError if it could as well be N x L."""
+        """Whether the only bottom behind the scores is T x N, not N x L; LayerError if nothing tells."""
         if blob.shape[:2] == (T, N) and T == N:
+            if self.has_labels is not None:
+                return not self.has_labels
             self.fail(
                 f"bottom {blob.name!r} of shape {blob.shape} may be T x N indicators or N x L labels;"
                 " give three bottoms: scores, indicators and labels"

@@ -452,12 +452,17 @@ def test_faulty_hdf5(tmp_path):
     h5py = pytest.importorskip("h5py")
     for name, label, lengths, message in (
         ("label", np.zeros((3, 2)), None, r"dataset 'label' has shape \(3, 2\), expected \(3,\)"),
-        ("lengths", np.zeros(3), [1, 5, 2], "dataset 'lengths' must have 3 whole numbers from 1 to 4"),
+        ("lengths", np.zeros(3), [1, 5, 2], "row 1 of 'lengths' is 5, expected a whole number of steps from 1 to 4"),
+        ("halves", np.zeros(3), [1, 4, 2.5], "row 2 of 'lengths' is 2.5, expected a whole number"),
+        ("nan", np.zeros(3), [np.nan, 5, 2], "row 0 of 'lengths' is nan, expected a whole number"),
+        ("zero", np.zeros(3), [1, 0, 2], "row 1 of 'lengths' is 0, expected a whole number"),
+        ("two", np.zeros(3), [1, 2], "the datasets have different numbers of rows"),
+        ("axes", np.zeros(3), np.ones((3, 2)), r"dataset 'lengths' has shape \(3, 2\), expected \(3,\)"),
         ("count", np.zeros(2), None, "the datasets have different numbers of rows"),
     ):
         with h5py.File(tmp_path / f"{name}.h5", "w") as file:
             file["data"], file["label"] = np.zeros((3, 4)), label
-            if lengths:
+            if lengths is not None:
                 file["lengths"] = lengths
         with pytest.raises(recaffe.RecaffeError, match=message):
             data_net("SequenceData", f"source: '{name}.h5'")

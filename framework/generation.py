@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .carried import check_carried
 from .errors import RecaffeError
 from .net import Net
 from .score_output import ScoreOutput
@@ -49,11 +50,8 @@ class StepNet:
             inputs["cont"] = np.ones((T, N))
             inputs["cont"][0] = 0.0 if self._is_first else 1.0
         self.net.forward(**inputs)
-        if self._is_first and not self.net.get_state():
-            raise RecaffeError(
-                f"no layer of net {self.net.name!r} carries a state from pass to pass; give its recurrent layers the"
-                " bottom cont, or its recurrent and attention layers carry_state: true"
-            )
+        if self._is_first:
+            check_carried(self.net, self.net.layers)
         self._is_first = False
         return self.output.read_last(T, N)
 

@@ -116,6 +116,10 @@ class Layer:
     def reset_states(self) -> None:
         """Forget what is carried from pass to pass (the hidden states of a recurrent layer)."""
 
+    def looks_back(self) -> bool:
+        """Whether what it gives at a step depends on the steps before: step by step it needs what it carries."""
+        return False
+
     def select_streams(self, order: Any) -> None:
         """Of what is carried, keep the streams with these numbers, in this order (host integers; repeats are fine)."""
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..layers.data.example_source import put_columns
+from .carried import check_carried
 from .errors import RecaffeError
 from .net import Net
 from .score_output import ScoreOutput
@@ -72,11 +73,8 @@ class Transducer:
         """
         self._put(TARGET, tokens)
         self._run(self._decoder)
-        if self._is_first and not any(self.net.layers[i].get_state() for i in self._decoder):
-            raise RecaffeError(
-                f"no layer of net {self.net.name!r} that reads {TARGET} carries a state from pass to pass; give its"
-                " recurrent, attention and positional layers carry_state: true"
-            )
+        if self._is_first:
+            check_carried(self.net, [self.net.layers[i] for i in self._decoder], f" that reads {TARGET}")
         self._is_first = False
         return self.scores.read_last(*tokens.shape)
 

@@ -221,6 +221,12 @@ def test_mistakes_are_told_in_one_message(mistake, tmp_path):
     assert message in result.err and "Traceback" not in result.err
 
 
+def test_a_language_model_has_no_target(tmp_path):
+    result = run_cli([*COMMAND, "--target", "acb"], folder_with(tmp_path, "language model"))
+    assert result.status == 1 and "--target is for an encoder-decoder; net" in result.err
+    assert not (tmp_path / "attention.png").exists()
+
+
 def test_a_net_without_attention(tmp_path):
     result = run_cli(COMMAND, folder_with(tmp_path, "GRU"))
     assert (result.status, "net 'pair' has no attention layer (Attention, Multi" in result.err) == (1, True)

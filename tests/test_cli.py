@@ -499,7 +499,17 @@ def test_help_and_version(tmp_path):
     assert run_cli(["--version"], tmp_path).out == f"recaffe {recaffe.__version__}\n"
     general = run_cli(["--help"], tmp_path)
     assert general.status == 0
-    for command in ("train", "test", "time", "device_query", "upgrade_net_proto_text", "upgrade_solver_proto_text"):
+    for command in (
+        "train",
+        "test",
+        "time",
+        "generate",
+        "translate",
+        "attention",
+        "device_query",
+        "upgrade_net_proto_text",
+        "upgrade_solver_proto_text",
+    ):
         assert re.search(rf"^  {command} +\S", general.out, re.MULTILINE)
         assert run_cli([command, "-h"], tmp_path).out.startswith(f"Usage: recaffe {command}")
     nothing = run_cli([], tmp_path)
@@ -509,7 +519,8 @@ def test_help_and_version(tmp_path):
 def test_help_loads_nothing_heavy(tmp_path):
     code = (
         "import sys; from recaffe.framework.cli.main import main; main(['--help']);"
-        "heavy = {'numba', 'torch', 'h5py', 'lmdb', 'PIL', 'cupy', 'rich', 'tensorboardX', 'threadpoolctl'};"
+        "heavy = {'numba', 'torch', 'h5py', 'lmdb', 'PIL', 'cupy', 'rich', 'tensorboardX', 'threadpoolctl',"
+        " 'matplotlib'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)

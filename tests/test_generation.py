@@ -145,6 +145,63 @@ def test_a_transformer_that_carries_nothing():
         StepNet(transformer("sines", False)).feed(np.array([[1]]))
 
 
+def forgets(layer: str, text: str) -> bool:
+    """Whether the net of this text is refused because of ``layer``, once it has read a token."""
+    net = make_net(text, recaffe.TEST)
+    net.reset_states()
+    try:
+        StepNet(net).feed(np.array([[1]]))
+    except recaffe.RecaffeError as error:
+        assert f"layer {layer!r}" in str(error) and "set carry_state: true" in str(error)
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        "type: 'PositionalEncoding'",
+        "type: 'MultiHeadAttention' attention_param { num_output: 4 }",
+        "type: 'MultiHeadAttention' attention_param { num_output: 4 causal: true window: 2 }",
+        "type: 'MultiHeadAttention' bottom: 'carried' attention_param { num_output: 4 cross: true causal: true }",
+        "type: 'Attention' bottom: 'carried' attention_param { num_output: 4 window: 3 }",
+        "type: 'RNN' recurrent_param { num_output: 4 cont_bottom: false }",
+        "type: 'LSTM' recurrent_param { num_output: 4 direction: REVERSE }",
+        "type: 'AttentionGRU' bottom: 'carried' recurrent_param { num_output: 4 } attention_param { num_output: 3 }",
+        """type: 'Recurrent' recurrent_param { step {
+           input: 'x_t' output: 'h_t' state { name: 'h' next: 'h_t' shape { dim: 4 } }
+           layer { name: 'add' type: 'Eltwise' bottom: 'x_t' bottom: 'h' top: 'h_t' } } }""",
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_one_layer_that_forgets_among_others_that_do_not(layer, first):
+    before, after = ("e", "carried") if first else ("carried", "e")
+    own = layer.replace("'carried'", "'e'")
+    text = f"""
+    layer {{ name: 'd' type: 'Input' top: 'data' input_param {{ shape {{ dim: 1 dim: 1 }} }} }}
+    layer {{ name: 'e' type: 'Embed' bottom: 'data' top: 'e' embed_param {{ input_dim: 5 num_output: 4 }} }}
+    layer {{ name: 'carried' type: 'RNN' bottom: 'e' top: 'carried'
+             recurrent_param {{ num_output: 4 carry_state: true }} }}
+    layer {{ name: 'own' bottom: '{before}' {own} top: 'own' }}
+    layer {{ name: 'sum' type: 'Eltwise' bottom: 'own' bottom: '{after}' top: 'sum' }}
+    layer {{ name: 's' type: 'InnerProduct' bottom: 'sum' top: 's' inner_product_param {{ axis: 2 num_output: 5 }} }}"""
+    assert forgets("own", text)
+
+
+@pytest.mark.parametrize("layer", ["MultiHeadAttention", "Attention"])
+def test_a_layer_that_looks_at_all_of_a_memory_need_not_carry_it(layer):
+    cross = "cross: true" if layer == "MultiHeadAttention" else ""
+    text = f"""
+    layer {{ name: 'd' type: 'Input' top: 'data' input_param {{ shape {{ dim: 1 dim: 1 }} }} }}
+    layer {{ name: 'e' type: 'Embed' bottom: 'data' top: 'e' embed_param {{ input_dim: 5 num_output: 4 }} }}
+    layer {{ name: 'carried' type: 'RNN' bottom: 'e' top: 'carried'
+             recurrent_param {{ num_output: 4 carry_state: true }} }}
+    layer {{ name: 'own' type: '{layer}' bottom: 'carried' bottom: 'e' attention_param {{ num_output: 4 {cross} }}
+             top: 'own' }}
+    layer {{ name: 's' type: 'InnerProduct' bottom: 'own' top: 's' inner_product_param {{ axis: 2 num_output: 5 }} }}"""
+    assert not forgets("own", text)
+
+
 SCORES = np.log(np.array([0.1, 0.2, 0.3, 0.4]))
 
 

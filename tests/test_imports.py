@@ -50,6 +50,7 @@ LEVELS = [
         "framework.attention_picture",
         "framework.attention_weights",
         "framework.beam_search",
+        "framework.carried",
         "framework.cli",
         "framework.generation",
         "framework.gradient_check",

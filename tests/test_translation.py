@@ -159,6 +159,14 @@ NETS = {
         "the input 'lengths', expected source, source_lengths, source_mask, target_input alone",
     ),
     "nothing carried": (net_text("NO_PADDING", carry=False), "that reads target_input carries a state"),
+    "positions not carried": (
+        transformer_text("NO_PADDING").replace("positional_encoding_param { carry_state: true }", ""),
+        "layer 'pt' .*: it depends on the steps before, but carries nothing",
+    ),
+    "keys not carried": (
+        transformer_text("NO_PADDING").replace("memory_padding: NO_PADDING carry_state: true", ""),
+        "layer 'decoder/0/self_attention' .*: it depends on the steps before, but carries nothing",
+    ),
     "two outputs": (
         net_text("NO_PADDING", ending="layer { name: 'p' type: 'Power' bottom: 'decoded' top: 'p' }"),
         "net 'pair' has the outputs p, scores; say which holds the scores",

@@ -99,6 +99,8 @@ def attention(
             else:
                 written = tuple(encode_text(translator.target, target, "--target").tolist())
             found = align_pair(translator, chosen, tokens, written)
+        elif target is not None:
+            raise RecaffeError(f"--target is for an encoder-decoder; net {net.name!r} has no input {TARGET!r}")
         else:
             words = open_model_vocabulary(vocabulary, model)
             step_net = StepNet(net, scores)

@@ -18,6 +18,9 @@ class AttentionLayer(SequenceLayer):
     one counts.
     """
 
+    def looks_back(self) -> bool:
+        return bool(self.param.attention_param.causal or self.param.attention_param.window)
+
     def check_options(self, refused: Sequence[str], instead: str) -> None:
         """Raise LayerError for numbers that mean nothing, and for options of another layer type (``instead``)."""
         param = self.param.attention_param

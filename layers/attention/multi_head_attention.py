@@ -102,6 +102,9 @@ class MultiHeadAttention(AttentionLayer):
 
     # what is carried
 
+    def looks_back(self) -> bool:
+        return not self.param.attention_param.cross or super().looks_back()
+
     def reset_states(self) -> None:
         self.projections.forget()
 

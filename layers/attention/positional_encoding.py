@@ -1,5 +1,6 @@
 """PositionalEncoding: what tells one position of a sequence from another."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,6 +51,8 @@ class PositionalEncoding(SequenceLayer):
         self.carried: Any = None  # the next position of each stream
         if self.carries and self.phase == TRAIN:
             self.fail("carry_state is for phase TEST alone")
+        if not 0 < param.base < math.inf:
+            self.fail(f"base is {param.base:g}, expected a number above 0")
         self.D = bottom[0].shape[-1] if bottom[0].ndim else 0
         self.W = None
         if self.encoding == LEARNED:
@@ -132,6 +135,9 @@ class PositionalEncoding(SequenceLayer):
 
     def reset_states(self) -> None:
         self.carried = None
+
+    def looks_back(self) -> bool:
+        return True
 
     def get_state(self) -> dict[str, Any]:
         return {} if self.carried is None else {"positions": self.backend.to_host(self.carried)}

@@ -265,6 +265,9 @@ class Recurrent(SequenceLayer):
         for state in self.states:
             state.carried = None
 
+    def looks_back(self) -> bool:
+        return bool(self.states)
+
     def get_state(self) -> dict[str, Any]:
         carried = [state for state in self.states if state.carried is not None]
         return {state.name: self.backend.to_host(state.carried) for state in carried}

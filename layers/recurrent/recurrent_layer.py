@@ -202,6 +202,9 @@ class RecurrentLayer(SequenceLayer):
         for run in self.runs:
             run.carried = None
 
+    def looks_back(self) -> bool:
+        return True
+
     def get_state(self) -> dict[str, Any]:
         """The carried states (K x N x H), by the number of the run."""
         return {

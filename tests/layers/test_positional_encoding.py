@@ -99,6 +99,10 @@ def test_carried_on_each_stream_counts_by_itself(options):
     ("options", "bottoms", "phase", "message"),
     [
         ("encoding: LEARNED", [(3, 2, 4)], recaffe.TRAIN, "needs max_length, 1 or more, for a LEARNED encoding"),
+        ("base: 0", [(3, 2, 4)], recaffe.TRAIN, "base is 0, expected a number above 0"),
+        ("encoding: ROTARY base: -2", [(3, 2, 4)], recaffe.TRAIN, "base is -2, expected a number above 0"),
+        ("base: nan", [(3, 2, 4)], recaffe.TRAIN, "base is nan, expected a number above 0"),
+        ("base: inf", [(3, 2, 4)], recaffe.TRAIN, "base is inf, expected a number above 0"),
         ("encoding: ROTARY", [(3, 2, 5)], recaffe.TRAIN, "x has 5 values, expected an even number for each"),
         ("encoding: ROTARY num_heads: 4", [(3, 2, 4)], recaffe.TRAIN, "for each of num_heads = 4 heads"),
         ("", [(3, 2)], recaffe.TRAIN, r"has shape \(3, 2\), expected T x N x D"),

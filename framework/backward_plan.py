@@ -67,8 +67,16 @@ class BackwardPlan:
                 needs.bottoms = [False] * len(bottoms[i])
             skipped.update(name for name, need in zip(bottoms[i], needs.bottoms, strict=True) if not need)
         if force_backward:
-            for layer, needs in zip(layers, self.needs, strict=True):
-                needs.layer = True
-                needs.bottoms = [need or layer.allow_force_backward(j) for j, need in enumerate(needs.bottoms)]
-                layer.param_propagate_down = [True] * len(layer.blobs)
+            self._force(layers, bottoms, tops)
         return self.needs
+
+    def _force(self, layers: Sequence[Layer], bottoms: Sequence[Sequence[str]], tops: Sequence[Sequence[str]]) -> None:
+        """Ask for every gradient that exists: not for labels and marks, nor for what a Split makes of them."""
+        without: set[str] = set()  # blobs to which their reader gives no gradient
+        for layer, needs, below, above in reversed(list(zip(layers, self.needs, bottoms, tops, strict=True))):
+            needs.layer = True
+            needs.bottoms = [need or layer.allow_force_backward(j) for j, need in enumerate(needs.bottoms)]
+            if layer.type == "Split" and without.issuperset(above):
+                needs.bottoms = [False]
+            without.update(name for name, need in zip(below, needs.bottoms, strict=True) if not need)
+            layer.param_propagate_down = [True] * len(layer.blobs)

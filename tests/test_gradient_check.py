@@ -138,3 +138,25 @@ def test_a_wrong_gradient_in_a_net(monkeypatch):
 def test_a_net_in_float32_is_refused():
     with pytest.raises(ValueError, match="float64"):
         gradient_check(make_net(NET))
+
+
+def test_marks_that_several_layers_read_are_no_variables():
+    net = make_net(
+        """
+        force_backward: true
+        layer { name: "in" type: "Input" top: "x" top: "cont"
+          input_param { shape { dim: 3 dim: 2 dim: 4 } shape { dim: 3 dim: 2 } } }
+        layer { name: "a" type: "GRU" bottom: "x" bottom: "cont" top: "a" recurrent_param { num_output: 3
+          carry_state: false weight_filler { type: "xavier" } } }
+        layer { name: "b" type: "GRU" bottom: "a" bottom: "cont" top: "b" recurrent_param { num_output: 2
+          carry_state: false weight_filler { type: "xavier" } } }
+        """,
+        dtype=np.float64,
+    )
+    net.blobs["x"].data[...] = np.random.default_rng(0).normal(size=(3, 2, 4))
+    net.blobs["cont"].data[...] = [[0, 1], [1, 0], [1, 1]]
+    splits = {
+        net.bottom_names[step.layer.name][0]: step.propagate_down for step in net.steps if step.layer.type == "Split"
+    }
+    assert splits == {"cont": [False]}
+    gradient_check(net)

@@ -163,7 +163,7 @@ def added_rows(a):
 
 
 def products(a):
-    for m, k, n in ((3, 5, 40), (70, 9, 20), (1, 1, 1), (33, 64, 33)):
+    for m, k, n in ((3, 5, 40), (70, 9, 20), (1, 1, 1), (33, 64, 33), (131, 40, 80), (200, 530, 1100)):
         yield a.normal(m, k), a.normal(k, n), a.empty(m, n)
         yield a.normal(k, m).T, a.normal(n, k).T, a.empty(m, n)
         yield a.normal(m, k), a.normal(n, k).T, a.empty(m, n)

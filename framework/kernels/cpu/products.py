@@ -1,8 +1,9 @@
-"""Matrix products, split over threads that each run BLAS with one thread."""
+"""Matrix products, split over threads that each run BLAS with one thread, or the tiles of gemm.py."""
 
 import numpy as np
 
 from ... import threads
+from .gemm import multiply_large, suits_tiles
 
 STEP = 16  # parts of a product start at multiples of so many rows or columns
 NARROW = 128  # up to so many rows, a product with a transposed right side runs faster as its own transpose
@@ -14,8 +15,7 @@ def matmul(backend, a, b, out):
     if out.ndim > 2:
         _multiply_batch(backend, a, b, out, cost)
         return
-    narrow = 1 < len(out) <= min(NARROW, out.shape[1])
-    multiply = _multiply_turned if narrow and _is_transposed(b) and not _is_transposed(a) else _multiply
+    multiply = _way(a, b, out)
     if cost < threads.WORTH_SPLITTING:
         multiply(backend, a, b, out)
     elif out.shape[1] >= out.shape[0]:
@@ -40,6 +40,13 @@ def _multiply_batch(backend, a, b, out, cost):
         np.matmul(*parts, out=out[start:stop])
 
     backend.parallel(by_batch, len(out), cost)
+
+
+def _way(a, b, out):
+    if suits_tiles(a, b, out):
+        return multiply_large
+    narrow = 1 < len(out) <= min(NARROW, out.shape[1])
+    return _multiply_turned if narrow and _is_transposed(b) and not _is_transposed(a) else _multiply
 
 
 def _multiply(backend, a, b, out):

@@ -37,10 +37,9 @@ def _tile(vectors):
                 [code.place(line, code.integer(i * code.lanes)) for i in range(vectors)]
                 for line in (code.place(out, builder.add(place, builder.mul(out_step, r))) for r in numbers)
             ]
-            with builder.if_then(cgutils.is_not_null(builder, add)):
-                for r in range(count):
-                    for i in range(vectors):
-                        builder.store(code.load_vector(targets[r][i]), sums[r][i])
+            for line in targets:  # sums in a large matrix arrive while the loop runs
+                for target in line:
+                    code.prefetch(target)
             source = code.place(b, column)
             with cgutils.for_range(builder, depth) as loop:
                 line = code.place(source, builder.mul(loop.index, b_step))
@@ -50,6 +49,11 @@ def _tile(vectors):
                     factor = code.broadcast(builder.load(code.place(starts[r], offset)))
                     for i in range(vectors):
                         code.add_product(sums[r][i], factor, values[i])
+            with builder.if_then(cgutils.is_not_null(builder, add)):
+                for r in range(count):
+                    for i in range(vectors):
+                        total = builder.fadd(code.load_vector(targets[r][i]), builder.load(sums[r][i]))
+                        builder.store(total, sums[r][i])
             for r in range(count):
                 for i in range(vectors):
                     code.store_vector(builder.load(sums[r][i]), targets[r][i])

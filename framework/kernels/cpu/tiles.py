@@ -145,6 +145,14 @@ class _Code:
     def store_vector(self, value, pointer):
         self.builder.store(value, self.builder.bitcast(pointer, self.vector.as_pointer()), align=self.align)
 
+    def prefetch(self, pointer):
+        """Let the cache line at ``pointer`` be fetched for writing."""
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = self.builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        arguments = [ir.Constant(word, number) for number in (1, 3, 1)]  # to write, into all caches, data
+        self.builder.call(function, [self.builder.bitcast(pointer, byte), *arguments])
+
     def broadcast(self, value):
         undefined = ir.Constant(ir.VectorType(value.type, self.lanes), ir.Undefined)
         first = self.builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))

@@ -106,7 +106,7 @@ class Graph:
                 if not layer.in_place:
                     layer.fail(f"top {name!r} is also a bottom, but this type does not work in place")
                 if bottoms.index(name) != j:
-                    layer.fail(f"top {j} works in place on bottom {bottoms.index(name)}; expected bottom {j}")
+                    layer.fail(f"top {name!r} works in place on bottom {bottoms.index(name)}, expected bottom {j}")
             elif name in self.blobs:
                 layer.fail(f"top blob {name!r} is already made by {self._maker(name)}; give it another name")
             else:

@@ -89,15 +89,15 @@ def test_a_short_training_of_char_transformer_learns_and_writes(char):
 
 
 @pytest.mark.slow
-def test_the_whole_training_of_char_transformer_reaches_what_the_readme_says(char):
+def test_a_fourth_of_the_training_takes_char_transformer_most_of_the_way(char):
     readme = (ROOT / "models" / "char_transformer" / "README.md").read_text()
-    said = float(re.search(r"\*\*([\d.]+) bits per character\*\*", readme)[1])
-    train(char, "char_transformer")
-    weights = "--weights=models/char_transformer/char_transformer_iter_3000.caffemodel"
+    whole = float(re.search(r"\*\*([\d.]+) bits per character\*\*", readme)[1])
+    train(char, "char_transformer", 750)
+    weights = "--weights=models/char_transformer/char_transformer_iter_750.caffemodel"
     arguments = ["test", "--model=models/char_transformer/train_val.prototxt", weights, "--stage=test"]
     result = run_cli([*arguments, "--iterations=73"], char)
     found = float(re.findall(r"bits_per_character = ([\d.]+)", result.err)[-1])
-    assert found < 1.05 * said  # another Python has other files
+    assert found < 1.25 * whole  # another Python has other files
 
 
 # digits_vit

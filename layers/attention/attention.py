@@ -101,8 +101,7 @@ class Attention(AttentionLayer):
         if s.count != T * N * self.D_s:
             self.fail(f"bottom {s.name!r} (s) has shape {s.shape}, expected {self.D_s} values a query")
         self.S = self.check_keys(bottom[1], self.D_h, "h")
-        if self.padded:
-            self.check_key_padding(bottom[-1], self.S)
+        self.check_key_padding(bottom, self.S)
         for blob, steps, size in zip(
             (self.q_rows, self.k_rows, self.v_rows), (T, self.S, self.S), (self.K, self.K, self.e), strict=True
         ):

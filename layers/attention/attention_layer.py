@@ -49,13 +49,9 @@ class AttentionLayer(SequenceLayer):
             self.fail(f"bottom {blob.name!r} ({what}) has shape {blob.shape}, expected S x N x {size} values")
         return blob.shape[0]
 
-    def check_key_padding(self, blob: Blob, S: int) -> None:
-        """Raise LayerError unless ``blob`` has the shape of a mask or of lengths, as ``padding`` says."""
-        masked = self.param.attention_param.padding == MASK
-        what, name = ("mask", "S x N") if masked else ("lengths", "N")
-        expected = (S, self.N) if masked else (self.N,)
-        if blob.shape != expected:
-            self.fail(f"bottom {blob.name!r} ({what}) has shape {blob.shape}, expected {name} = {expected}")
+    def check_key_padding(self, bottom: Sequence[Blob], S: int) -> None:
+        """Raise LayerError unless the last bottom has the shape of a mask or of lengths, as ``padding`` says."""
+        self.check_padding(bottom, self.param.attention_param.padding, S, "S")
 
     def visible(self, S: int, offset: int = 0, segments: tuple[Any, Any] | None = None, **padding: Any) -> Visible:
         """Which of S keys each query sees, by the options, ``segments`` and ``padding`` (see ``visible_keys``)."""
@@ -74,12 +70,4 @@ class AttentionLayer(SequenceLayer):
             return {}
         if self.param.attention_param.padding == MASK:
             return {"mask": self.marks(blob, "mask")}
-        xp, lengths = self.xp, blob.data
-        right = (lengths >= 0) & (lengths <= S) & (lengths == xp.floor(lengths))
-        if not bool(right.all()):
-            n = int(xp.argmin(right))
-            self.fail(
-                f"bottom {blob.name!r} (lengths) is {float(lengths[n]):g} at [{n}],"
-                f" expected a whole number from 0 to S = {S}"
-            )
-        return {"lengths": lengths.astype(xp.int32)}
+        return {"lengths": self.lengths(blob, S, "S").astype(self.xp.int32)}

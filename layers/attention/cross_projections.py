@@ -48,8 +48,7 @@ class CrossProjections:
                 )
             return S
         S = layer.check_keys(memory, self.D_m, "memory")
-        if layer.padded:
-            layer.check_key_padding(bottom[-1], S)
+        layer.check_key_padding(bottom, S)
         self.kv_rows.reshape(S * layer.N, 2 * self.E)
         return S
 

@@ -34,8 +34,7 @@ class SelfProjections:
             layer.fail(f"bottom {x.name!r} has shape {x.shape}, expected T x N x {self.D} values")
         if self.param.cont_bottom:
             layer.check_marks(bottom[1], "cont")
-        if layer.padded:
-            layer.check_key_padding(bottom[-1], T)
+        layer.check_key_padding(bottom, T)
         if self.cache.streams not in (None, N):
             layer.fail(
                 f"bottom {x.name!r} has {N} stream(s), but {self.cache.streams} are carried;"

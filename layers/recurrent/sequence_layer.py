@@ -67,7 +67,13 @@ class SequenceLayer(Layer):
         blob = bottom[-1]
         if padding == RecurrentParameter.MASK:
             return self.marks(blob, "mask")
-        xp, lengths, steps = self.xp, blob.data, self.T if steps is None else steps
+        steps = self.T if steps is None else steps
+        numbers = self.xp.arange(steps, dtype=self.dtype)
+        return (numbers[:, None] < self.lengths(blob, steps, axis)).astype(self.dtype)
+
+    def lengths(self, blob: Blob, steps: int, axis: str) -> Any:
+        """The lengths in ``blob``; LayerError for any that is no whole number from 0 to ``steps``."""
+        xp, lengths = self.xp, blob.data
         wrong = (lengths < 0) | (lengths > steps) | (lengths != xp.floor(lengths))
         if bool(wrong.any()):
             n = int(xp.argmax(wrong))
@@ -75,5 +81,4 @@ class SequenceLayer(Layer):
                 f"bottom {blob.name!r} (lengths) is {float(lengths[n]):g} at [{n}],"
                 f" expected a whole number from 0 to {axis} = {steps}"
             )
-        numbers = xp.arange(steps, dtype=self.dtype)
-        return (numbers[:, None] < lengths).astype(self.dtype)
+        return lengths

@@ -35,12 +35,7 @@ def main(nets: tuple[str, ...], mode: str, rounds: int) -> None:
             table.add_row(
                 net,
                 kind,
-                f"{result.ours_ms:.2f}",
-                f"{result.peer_ms:.2f}",
-                f"{result.ratio:.2f}",
-                f"{result.spread[0]:.2f} - {result.spread[1]:.2f}",
-                f"{result.ours_peak_mb:.0f}",
-                f"{result.peer_peak_mb:.0f}",
+                *result.cells(),
                 "-" if caffe is None else f"{caffe:.2f}",
             )
     Console(width=120).print(table)

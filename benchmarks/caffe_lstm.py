@@ -40,12 +40,7 @@ def main(caffe_python: str, rounds: int) -> None:
             result = compare_workers(workers, rounds)
             table.add_row(
                 str(sizes),
-                f"{result.ours_ms:.2f}",
-                f"{result.peer_ms:.2f}",
-                f"{result.ratio:.2f}",
-                f"{result.spread[0]:.2f} - {result.spread[1]:.2f}",
-                f"{result.ours_peak_mb:.0f}",
-                f"{result.peer_peak_mb:.0f}",
+                *result.cells(),
             )
     Console(width=120).print(table)
 

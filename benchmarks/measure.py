@@ -24,9 +24,16 @@ class Comparison:
     ours_peak_mb: float
     peer_peak_mb: float
 
+    def cells(self) -> tuple[str, ...]:
+        """All of it as a table's row has it."""
+        times = (self.ours_ms, self.peer_ms, self.ratio)
+        peaks = (self.ours_peak_mb, self.peer_peak_mb)
+        spread = "{:.2f} - {:.2f}".format(*self.spread)
+        return *(f"{value:.2f}" for value in times), spread, *(f"{peak:.0f}" for peak in peaks)
+
 
 class Worker:
-    """A peer's process, which answers numbers of iterations as ``worker.py`` does."""
+    """A peer's process, which answers numbers of iterations as ``serve`` does."""
 
     def __init__(self, command: Sequence[str]):
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,16 +1,14 @@
 """A net trained through pycaffe's interface, in a process of its own: ``pycaffe_worker.py MODULE NET.prototxt``.
 
-MODULE is ``caffe`` or ``recaffe``, whose interfaces are the same here.  Answers as ``worker.py`` does.  It runs under
+MODULE is ``caffe`` or ``recaffe``, whose interfaces are the same here.  Answers as ``serve`` does.  It runs under
 Caffe's own interpreter, so it needs nothing but MODULE, and speaks the Python of that time.
 """
 
 import importlib
-import json
-import resource
 import sys
-import time
 
 import numpy as np
+from serve import serve  # beside this script, which is in no package
 
 
 def main():
@@ -27,17 +25,7 @@ def main():
         net.forward()
         net.backward()
 
-    for _ in range(2):
-        iterate()
-    print(json.dumps({"ready": True}), flush=True)
-    for line in sys.stdin:
-        times = []
-        for _ in range(int(line)):
-            start = time.perf_counter()
-            iterate()
-            times.append(1e3 * (time.perf_counter() - start))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps({"ms": times, "peak_mb": peak}), flush=True)
+    serve(iterate)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,16 @@
 """One peer in a process of its own: reads how many iterations to run, answers with their times.
 
-``python -m benchmarks.worker PEER NET MODE`` builds the net, answers one line of JSON once it is ready, and then for
-every number it reads runs so many iterations and answers ``{"ms": [...], "peak_mb": ...}``.
+``python -m benchmarks.worker PEER NET MODE`` builds the net and answers as ``serve`` does.
 """
 
-import json
-import resource
 import sys
-import time
 from collections.abc import Callable
 
 import numpy as np
 
 from . import recurrent, recurrent_step, transformer
 from .nets import NETS, inference_net, training_net
+from .serve import serve
 
 LAYERS = (recurrent, recurrent_step, transformer)  # layers alone, by name
 BASE_LR, MOMENTUM, WEIGHT_DECAY = 1e-4, 0.9, 5e-4
@@ -92,18 +89,7 @@ PEERS = {"recaffe": recaffe_iteration, "torch": torch_iteration}
 def main() -> None:
     """Serve the parent process."""
     peer, name, mode = sys.argv[1:]
-    iterate = PEERS[peer](name, mode)
-    for _ in range(2):
-        iterate()
-    print(json.dumps({"ready": True}), flush=True)
-    for line in sys.stdin:
-        times = []
-        for _ in range(int(line)):
-            start = time.perf_counter()
-            iterate()
-            times.append(1e3 * (time.perf_counter() - start))
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps({"ms": times, "peak_mb": peak}), flush=True)
+    serve(PEERS[peer](name, mode))
 
 
 if __name__ == "__main__":

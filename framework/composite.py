@@ -174,10 +174,7 @@ class CompositeLayer(Layer):
             blob.data[...] = own.data
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
-        first = 0
-        for layer in self._graph.layers:
-            layer.param_propagate_down[:] = self.param_propagate_down[first : first + len(layer.blobs)]
-            first += len(layer.blobs)
+        hand_on_propagate_down(self.param_propagate_down, self._graph.layers)
         for own, blob in zip(self._outputs, top, strict=True):
             own.diff[...] = blob.diff
         self._graph.backward_from_to(len(self._graph.layers) - 1, 0)
@@ -204,6 +201,14 @@ class CompositeLayer(Layer):
     def close(self) -> None:
         for layer in self._graph.layers:
             layer.close()
+
+
+def hand_on_propagate_down(flags: Sequence[bool], layers: Sequence[Layer]) -> None:
+    """Let ``layers`` have their own of ``flags``: for each of their parameters in turn, whether it is learnt."""
+    first = 0
+    for layer in layers:
+        layer.param_propagate_down[:] = flags[first : first + len(layer.blobs)]
+        first += len(layer.blobs)
 
 
 def merge(piece: LayerParameter, change: LayerParameter) -> None:

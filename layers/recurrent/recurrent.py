@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...framework.blob import Blob
+from ...framework.composite import hand_on_propagate_down
 from ...framework.errors import RecaffeError
 from ...framework.layer import LayerContext, register
 from ...proto import RecurrentParameter, RecurrentState
@@ -226,10 +227,8 @@ class Recurrent(SequenceLayer):
 
     def plan(self, propagate_down: Sequence[bool]) -> Plan:
         """How each step runs backward."""
-        step, first = self.param.recurrent_param.step, 0
-        for layer in self.net.layers:
-            layer.param_propagate_down[:] = self.param_propagate_down[first : first + len(layer.blobs)]
-            first += len(layer.blobs)
+        step = self.param.recurrent_param.step
+        hand_on_propagate_down(self.param_propagate_down, self.net.layers)
         names = [*zip(step.input, propagate_down, strict=False)]
         names += zip(step.static, propagate_down[self.first_static :], strict=False)
         return self.net.plan([name for name, asked in names if asked] + [state.name for state in self.states])

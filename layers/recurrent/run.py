@@ -5,6 +5,7 @@ from typing import Any
 
 from ...framework.blob import Blob
 from ...framework.matmul import matmul
+from ..row_sums import row_sums
 from .cell import Cell, step_states
 from .sequence_layer import SequenceLayer
 
@@ -75,7 +76,7 @@ class Run:
         count = gates.shape[0] * gates.shape[1]
         d_rows, x_rows = d_gates.reshape(count, -1), x.data.reshape(count, -1)
         self.add_gradient(self.W_x, lambda out: self.product(d_rows.T, x_rows, out))
-        self.add_gradient(self.b, lambda out: self.product(self.xp.ones((1, count), self.dtype), d_rows, out[None]))
+        self.add_gradient(self.b, lambda out: row_sums(self.backend, d_rows, out))
         self.add_weight_gradients(d_rows, d_extra.reshape(count, -1))
         if static is not None and self.W_static is not None:
             self.add_static_gradients(self.W_static, static, d_gates.sum(axis=0), wants_static)

@@ -117,6 +117,7 @@ class CpuBackend(Backend):
         super().__init__(seed)
         self.pool = ThreadPool(threads or thread_count())
         self.parallel = self.pool.parallel  # type: ignore[method-assign]
+        self.share = self.pool.share
         self.computing = self.pool.computing  # type: ignore[method-assign]
         self.scratch = self.pool.scratch  # type: ignore[method-assign]
 

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from .aligned import aligned
+from .crew import Crew, SharedKernel
 from .errors import RecaffeError
 
-WORTH_SPLITTING = 200_000  # nanoseconds of serial work below which waking another thread costs more than it saves
+WORTH_SPLITTING = int(os.environ.get("WORTH", 40_000))  # ns of serial work below which handing a part over costs more
+WORTH_SHARING = int(os.environ.get("WORTHS", 10_000))  # the same for compiled kernels, which need no interpreter lock
 
 
 def thread_count() -> int:
@@ -29,47 +31,12 @@ def thread_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Worker:
-    """A thread that runs one part of a job at a time; two locks hand the part over and back."""
-
-    def __init__(self, number: int):
-        self._start, self._done = threading.Lock(), threading.Lock()
-        self._start.acquire()
-        self._done.acquire()
-        self._job: Any = None
-        self._result: Any = None
-        self._error: BaseException | None = None
-        threading.Thread(target=self._serve, name=f"recaffe-{number}", daemon=True).start()
-
-    def begin(self, function: Callable[[int, int], Any], start: int, stop: int) -> None:
-        """Let the thread run ``function(start, stop)``."""
-        self._job = (function, start, stop)
-        self._start.release()
-
-    def finish(self) -> tuple[Any, BaseException | None]:
-        """Wait for the part; gives its result and the error it raised, if any."""
-        self._done.acquire()
-        result, error = self._result, self._error
-        self._job = self._result = self._error = None
-        return result, error
-
-    def _serve(self) -> None:
-        while True:
-            self._start.acquire()
-            function, start, stop = self._job
-            try:
-                self._result = function(start, stop)
-            except BaseException as error:
-                self._error = error
-            self._done.release()
-
-
 class ThreadPool:
     """Splits jobs over the calling thread and persistent workers."""
 
     def __init__(self, threads: int):
         self.threads = threads
-        self._workers: list[Worker] = []
+        self._crew: Crew | None = None
         self._busy = threading.Lock()
         self._scratch = threading.local()
         self._blas: list[Any] | None = None
@@ -92,26 +59,42 @@ class ThreadPool:
         if not self._busy.acquire(blocking=False):  # a part of another job: the same parts, one after the other
             return [function(bounds[part], bounds[part + 1]) for part in range(parts)]
         try:
-            while len(self._workers) < parts - 1:
-                self._workers.append(Worker(len(self._workers) + 1))
-            workers = self._workers[: parts - 1]
-            for part, worker in enumerate(workers, start=1):
-                worker.begin(function, bounds[part], bounds[part + 1])
-            results: list[Any] = []
-            error: BaseException | None = None
-            try:
-                results.append(function(0, bounds[1]))
-            except BaseException as own_error:
-                error = own_error
-            for worker in workers:
-                result, worker_error = worker.finish()
-                results.append(result)
-                error = error or worker_error
-            if error is not None:
-                raise error
-            return results
+            results, error = self._gathered().run(function, bounds)
+        except BaseException:  # interrupted between the parts: what the workers are at is not known
+            self._crew = None
+            raise
         finally:
             self._busy.release()
+        if error is not None:
+            raise error
+        return results
+
+    def share(self, kernel: SharedKernel, count: int, cost: float, *args: Any) -> None:
+        """Run a compiled ``kernel`` as ``parallel`` would run a function, in ``shares(count, cost)`` parts."""
+        parts = self.shares(count, cost)
+        if parts == 1:
+            kernel.alone(0, 0, count, *args)
+            return
+        if not self._busy.acquire(blocking=False):
+            for part in range(parts):
+                kernel.alone(part, count * part // parts, count * (part + 1) // parts, *args)
+            return
+        try:
+            self._gathered().share(kernel, count, parts, args)
+        except BaseException:
+            self._crew = None
+            raise
+        finally:
+            self._busy.release()
+
+    def shares(self, count: int, cost: float) -> int:
+        """In how many parts ``share`` runs a job."""
+        return max(1, min(self.threads, count)) if cost >= WORTH_SHARING else 1
+
+    def _gathered(self) -> Crew:
+        if self._crew is None:
+            self._crew = Crew(self.threads - 1)
+        return self._crew
 
     @contextmanager
     def computing(self) -> Iterator[None]:
@@ -148,5 +131,5 @@ class ThreadPool:
 
     def _forget_workers(self) -> None:
         """A forked child has none of its parent's threads."""
-        self._workers = []
+        self._crew = None
         self._busy = threading.Lock()

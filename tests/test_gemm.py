@@ -8,7 +8,8 @@ from recaffe.framework.backend import CpuBackend
 
 pytest.importorskip("numba")
 gemm = pytest.importorskip("recaffe.framework.kernels.cpu.gemm")
-BACKEND = CpuBackend(threads=1)
+BACKEND = CpuBackend(threads=2)
+COST = 1e9  # such that it is split
 ROWS = (1, 5, 6, 7, 16, 40, 47, 48, 49, 97)
 DEPTHS = (1, 15, 16, 17, 40, 63, 64, 65, 129, 513, 1030)
 COLUMNS = (1, 15, 16, 17, 31, 40, 63, 64, 65, 127, 128, 129, 1100)
@@ -19,8 +20,8 @@ def random(rng, dtype, rows, columns, turned=False):
     return rng.standard_normal((columns, rows), dtype).T if turned else rng.standard_normal((rows, columns), dtype)
 
 
-def assert_product(out, a, b):
-    expected = a.astype(np.float64) @ b.astype(np.float64)
+def assert_product(out, a, b, row=None):
+    expected = a.astype(np.float64) @ b.astype(np.float64) + (0 if row is None else row)
     np.testing.assert_allclose(out, expected, rtol=0, atol=(20 + 4 * a.shape[1]) * np.finfo(out.dtype).eps)
 
 
@@ -30,8 +31,9 @@ def test_products_of_all_remainders(dtype, turned):
     rng = np.random.default_rng(0)
     for M, K, N in itertools.product(ROWS, DEPTHS, COLUMNS):
         a, b, out = random(rng, dtype, M, K), random(rng, dtype, K, N, turned), np.full((M, N), np.nan, dtype)
-        gemm.multiply_large(BACKEND, a, b, out)
-        assert_product(out, a, b)
+        row = random(rng, dtype, 1, N)[0] if N % 3 else None
+        gemm.multiply_large(BACKEND, a, b, row, out, COST)
+        assert_product(out, a, b, row)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -41,7 +43,7 @@ def test_cut_views_and_nothing_beside_out(turned):
         a, b = random(rng, np.float32, M + 2, K + 3), random(rng, np.float32, K + 5, N + 4, turned)
         wide = np.full((M + 2, N + 21), 7, np.float32)
         out = wide[1:-1, 1 : N + 1]
-        gemm.multiply_large(BACKEND, a[1:-1, 2:-1], b[3:-2, 1:-3], out)
+        gemm.multiply_large(BACKEND, a[1:-1, 2:-1], b[3:-2, 1:-3], None, out, COST)
         assert_product(out, a[1:-1, 2:-1], b[3:-2, 1:-3])
         out[...] = 7
         assert (wide == 7).all()
@@ -52,7 +54,7 @@ def test_nan_and_infinity_go_where_numpy_lets_them(value):
     rng = np.random.default_rng(0)
     a, b, out = random(rng, np.float32, 50, 70), random(rng, np.float32, 70, 90), np.empty((50, 90), np.float32)
     a[49, 3] = b[69, 89] = value
-    gemm.multiply_large(BACKEND, a, b, out)
+    gemm.multiply_large(BACKEND, a, b, None, out, COST)
     with np.errstate(invalid="ignore"):
         expected = a @ b
     finite = np.isfinite(expected)

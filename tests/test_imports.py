@@ -20,6 +20,7 @@ LEVELS = [
         "framework.matmul",
         "framework.random_numbers",
         "framework.threads",
+        "framework.crew",
     },
     {"framework.blob", "framework.filler"},
     {

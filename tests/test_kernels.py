@@ -163,11 +163,18 @@ def added_rows(a):
 
 
 def products(a):
-    for m, k, n in ((3, 5, 40), (70, 9, 20), (1, 1, 1), (33, 64, 33), (131, 40, 80), (200, 530, 1100)):
+    for m, k, n in ((3, 5, 40), (70, 9, 20), (1, 1, 1), (33, 64, 33), (131, 40, 80), (200, 530, 1100), (1, 70, 37)):
         yield a.normal(m, k), a.normal(k, n), a.empty(m, n)
         yield a.normal(k, m).T, a.normal(n, k).T, a.empty(m, n)
         yield a.normal(m, k), a.normal(n, k).T, a.empty(m, n)
     yield a.normal(2, 3, 5), a.normal(7, 2, 5, 4), a.empty(7, 2, 3, 4)
+
+
+def affine_maps(a):
+    for left, right, out in products(a):
+        if out.ndim == 2:
+            yield left, right, a.normal(out.shape[1]), out
+            yield left, right, None, out
 
 
 def channel_arrays(a, *others):
@@ -290,6 +297,7 @@ CASES = {
     "adam_step": (steps(2, 0.1, 0.9, 0.99, 1e-6, 0.01), (0, 2, 3)),
     "add_row": (row_additions, (1,)),
     "add_rows": (added_rows, (2,)),
+    "affine": (affine_maps, (3,)),
     "ave_pool2d_backward": (ave_pool_slopes, (1,)),
     "ave_pool2d_forward": (ave_pools, (1,)),
     "batch_norm_backward": (normalization_slopes, (3,)),
@@ -340,6 +348,7 @@ CASES = {
 @pytest.fixture(params=[1, 3], ids=["1 thread", "3 threads"])
 def backend(request, monkeypatch):
     monkeypatch.setattr(threads, "WORTH_SPLITTING", 0)
+    monkeypatch.setattr(threads, "WORTH_SHARING", 0)
     return CpuBackend(threads=request.param)
 
 

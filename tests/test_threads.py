@@ -64,6 +64,22 @@ def test_an_error_in_a_part_is_raised_and_the_pool_lives_on(pool, bad):
     assert pool.parallel(lambda start, stop: start, 3, BIG) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("when", ["begin", "finish"])
+def test_after_an_interruption_the_pool_gives_right_results(pool, monkeypatch, when):
+    pool.parallel(lambda start, stop: start, 3, BIG)
+    slow = threading.Event()
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(pool._crew.workers[1], when, interrupt)
+        pool.parallel(lambda start, stop: start == 0 or slow.wait(10), 3, BIG)
+    assert pool.parallel(lambda start, stop: (start, stop), 9, BIG) == [(0, 3), (3, 6), (6, 9)]
+    slow.set()
+    assert pool.parallel(lambda start, stop: (start, stop), 6, BIG) == [(0, 2), (2, 4), (4, 6)]
+
+
 def test_a_job_within_a_job_runs_its_parts_in_turn(pool):
     def inner(start, stop):
         return start, stop, threading.get_ident()

@@ -3,9 +3,9 @@
 from typing import Any
 
 from ...framework.layer import Layer
-from ...framework.matmul import matmul
+from ...framework.matmul import affine, matmul
 from ...proto import FillerParameter
-from ..row_sums import add_row, row_sums
+from ..row_sums import row_sums
 
 
 class Projection:
@@ -23,9 +23,7 @@ class Projection:
 
     def forward(self, x: Any, y: Any) -> None:
         """y = x W^T + b."""
-        matmul(self.layer.backend, x, self.W.data.T, y)
-        if self.b is not None:
-            add_row(self.layer.backend, self.b.data, y)
+        affine(self.layer.backend, x, self.W.data.T, None if self.b is None else self.b.data, y)
 
     def backward(self, x: Any, dy: Any, dx: Any = None) -> None:
         """Add to the gradients of W and b; dx = dy W, unless it is None."""

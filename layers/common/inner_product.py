@@ -6,9 +6,9 @@ from typing import Any
 
 from ...framework.blob import Blob
 from ...framework.layer import Layer, register
-from ...framework.matmul import matmul
+from ...framework.matmul import affine, matmul
 from ..fork_options import refuse_fork_options
-from ..row_sums import add_row, row_sums
+from ..row_sums import row_sums
 
 
 @register
@@ -56,9 +56,7 @@ class InnerProduct(Layer):
     def forward(self, bottom: Sequence[Blob], top: Sequence[Blob]) -> None:
         x, y = bottom[0].data.reshape(self.M, self.K), top[0].data.reshape(self.M, self.N)
         W = self.W.data
-        matmul(self.backend, x, W if self.transpose else W.T, y)
-        if self.b is not None:
-            add_row(self.backend, self.b.data, y)
+        affine(self.backend, x, W if self.transpose else W.T, None if self.b is None else self.b.data, y)
 
     def backward(self, top: Sequence[Blob], propagate_down: Sequence[bool], bottom: Sequence[Blob]) -> None:
         dy = top[0].diff.reshape(self.M, self.N)

@@ -46,4 +46,5 @@ def test_layer_in_parts(case, many_threads, data, monkeypatch):
     """Work split over threads, even the smallest, gives what one thread gives."""
     monkeypatch.chdir(data)
     monkeypatch.setattr(threads, "WORTH_SPLITTING", 0)
+    monkeypatch.setattr(threads, "WORTH_SHARING", 0)
     check_backend(NUMBERED[case], many_threads)

@@ -190,7 +190,7 @@ def test_without_cont_a_stream_is_one_sequence(cell, merge):
 @pytest.mark.parametrize("cell", CELLS)
 def test_fused_loops_give_the_same(cell, threads, dtype, monkeypatch):
     pytest.importorskip("numba")
-    monkeypatch.setattr("recaffe.framework.threads.WORTH_SPLITTING", 0)
+    monkeypatch.setattr("recaffe.framework.threads.WORTH_SHARING", 0)
     backend = CpuBackend(threads=threads)
     for direction, padding in product(["FORWARD", "BIDIRECTIONAL"], TRUE):
         options = (cell, direction, padding, True, True, 2, "SUM")
@@ -199,6 +199,27 @@ def test_fused_loops_give_the_same(cell, threads, dtype, monkeypatch):
         for expected, got, again in zip(*results, strict=True):
             assert_close(got, expected, 1e-5 if dtype == np.float32 else 1e-12)
             assert np.array_equal(got, again), "two passes differ in their bits"
+
+
+@pytest.mark.parametrize("worth", [0, 10**9], ids=["split", "whole"])
+@pytest.mark.parametrize("direction", ["FORWARD", "BIDIRECTIONAL"])
+@pytest.mark.parametrize("cell", CELLS)
+def test_one_step_alone_gives_the_same(cell, direction, worth, monkeypatch):
+    pytest.importorskip("numba")
+    monkeypatch.setattr("recaffe.framework.threads.WORTH_SHARING", worth)
+    layer_type, options, _, states = CELLS[cell]
+    runs, width, rng, backend = 1 + (direction == "BIDIRECTIONAL"), 19, np.random.default_rng(3), CpuBackend(threads=3)
+    text = (
+        f"type: '{layer_type}' {' '.join(f'top: {name!r}' for name in 'yhc'[: 1 + states])} recurrent_param {{"
+        f" num_output: {width} {options} direction: {direction} padding: MASK expose_hidden: true cont_bottom: true }}"
+    )
+    for streams in (1, 3, 8, 9):
+        marks = [rng.permuted(np.arange(streams) % 3 > 0)[None].astype(float) for _ in range(2)]
+        first = [rng.normal(size=(runs, streams, width)) for _ in range(states)]
+        bottoms = [rng.normal(size=(1, streams, 4)), marks[0], *first, marks[1]]
+        plain, fused = (SingleLayer(text, bottoms, backend=chosen) for chosen in (plain_cpu(), backend))
+        for expected, got in zip(both_ways(plain), both_ways(fused), strict=True):
+            assert_close(got, expected, 1e-12)
 
 
 def both_ways(single):

@@ -31,7 +31,7 @@ FUSED = {
     "neurons": ("gelu_forward", "gelu_tanh_forward", "swish_forward"),
     "norms": ("layer_norm_backward", "layer_norm_forward", "rms_norm_backward", "rms_norm_forward"),
     "pooling": ("ave_pool2d_backward", "ave_pool2d_forward", "max_pool2d_backward", "max_pool2d_forward"),
-    "products": ("matmul",),
+    "products": ("affine", "matmul"),
     "rnn": ("rnn_backward", "rnn_forward"),
     "rotary": ("turn_pairs",),
     "softmax": ("softmax_backward", "softmax_forward", "softmax_loss_backward", "softmax_loss_forward"),

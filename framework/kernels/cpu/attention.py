@@ -9,6 +9,7 @@ import numpy as np
 from .attention_rows import copy_numbers, fill, hide, product_sum, score_slopes, softmax_row, turn_square
 from .elementwise import GOLDEN_GAMMA, fill_uniform
 from .exp2 import LN2
+from .jobs import shared
 from .rows import compiled, unsigned
 from .small_products import multiply
 from .splitting import TILE_BYTES
@@ -23,11 +24,10 @@ def attention_forward(backend, q, k, v, scale, visible, dropout, context, log_su
     """context = softmax(scale q k^T) v over the keys that each query sees; log_sums = log sum exp(scale q k^T)."""
     parts, pairs = query_parts(backend, q), q.shape[1] * q.shape[2]
     options = (q.dtype.type(scale * LOG2_E), *edges(visible, q.dtype), *drop_numbers(dropout, q.dtype))
-
-    def forward(start, stop):
-        forward_pairs(start, stop, parts, q, k, v, *options, context, log_sums)
-
-    backend.parallel(forward, pairs * parts, cost(q, k, v))
+    backend.share(
+        forward_pairs, pairs * parts, cost(q, k, v),
+        parts, q, k, v, *options, context, log_sums,
+    )  # fmt: skip
 
 
 def attention_backward(
@@ -39,11 +39,10 @@ def attention_backward(
     sums = [dk[None], dv[None]]
     if parts > 1:  # each part of the queries has gradients of its own for all keys
         sums = [backend.scratch(f"attention.{i}", (parts, *x.shape), x.dtype) for i, x in enumerate((dk, dv))]
-
-    def backward(start, stop):
-        backward_pairs(start, stop, parts, q, k, v, *options, context, log_sums, d_context, dq, *sums)
-
-    backend.parallel(backward, pairs * parts, 2.5 * cost(q, k, v))
+    backend.share(
+        backward_pairs, pairs * parts, 2.5 * cost(q, k, v),
+        parts, q, k, v, *options, context, log_sums, d_context, dq, *sums,
+    )  # fmt: skip
     if parts > 1:
         np.sum(sums[0], axis=0, out=dk)
         np.sum(sums[1], axis=0, out=dv)
@@ -76,9 +75,9 @@ def drop_numbers(dropout, dtype):
     return dtype.type(dropout.ratio), dtype.type(1 / (1 - dropout.ratio)), np.uint64(state)
 
 
-@compiled
+@shared
 def forward_pairs(
-    start, stop, parts, q, k, v, scale, begin, end, mask, ratio, kept, state, context, log_sums
+    _, start, stop, parts, q, k, v, scale, begin, end, mask, ratio, kept, state, context, log_sums
 ):  # fmt: skip
     """Units start to stop, each a part of the queries of one stream and head."""
     (T, N, heads, d), S, e = q.shape, len(k), v.shape[3]
@@ -119,9 +118,10 @@ def forward_pairs(
                 copy_numbers(sums, r * sums.shape[1], context, start_place + (first + r) * step, e, shares[r])
 
 
-@compiled
+@shared
 def backward_pairs(
-    start, stop, parts, q, k, v, scale, begin, end, mask, ratio, kept, state, context, log_sums, d_context, dq, dk, dv
+    _, start, stop, parts, q, k, v, scale, begin, end, mask, ratio, kept, state,
+    context, log_sums, d_context, dq, dk, dv,
 ):  # fmt: skip
     """Units start to stop, each a part of the queries of one stream and head; dk and dv have an axis of parts first."""
     (T, N, heads, d), S, e = q.shape, len(k), v.shape[3]

@@ -4,8 +4,20 @@ import numpy as np
 
 from ...fusable import fusables
 from .gru import gru_slopes, gru_state
-from .recurrent_steps import add_row, begin_step, is_plain, marks, over_streams, place, scale_row, sigmoid_row, tanh_row
-from .row_product import add_row_product, pack_panels, packed_for
+from .jobs import shared
+from .recurrent_steps import (
+    add_row,
+    begin_step,
+    is_plain,
+    marks,
+    over_streams,
+    place,
+    scale_row,
+    sigmoid_row,
+    step_weights,
+    tanh_row,
+)
+from .row_product import add_row_product, pack_panels
 from .rows import compiled
 
 
@@ -15,13 +27,14 @@ def gru_reset_after_forward(backend, cell, bias, weights, keep, mask, reverse, g
         plain = fusables["gru_reset_after_forward"].plain
         plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
         return
-    (W_h, b_h), step_marks = weights, marks(keep, mask, gates)
-    panels = packed_for(W_h, len(gates))
-
-    def streams(start, stop):
-        _forward(panels, b_h, bias, *step_marks, reverse, start, stop, gates, extra, states[0])
-
-    over_streams(backend, streams, gates, W_h)
+    (W_h, b_h), H, step_marks = weights, extra.shape[2], marks(keep, mask, gates)
+    zr_panels = step_weights(backend, W_h[: 2 * H], keep, states[0], reverse, gates[:, :, : 2 * H])
+    extra[0] = b_h
+    candidate_panels = step_weights(backend, W_h[2 * H :], keep, states[0], reverse, extra)
+    over_streams(
+        backend, forward, gates, W_h,
+        zr_panels, candidate_panels, b_h, bias, *step_marks, reverse, gates, extra, states[0],
+    )  # fmt: skip
 
 
 def gru_reset_after_backward(
@@ -30,37 +43,32 @@ def gru_reset_after_backward(
     """``ResetAfterCell`` over all steps, backwards."""
     W_h, step_marks = weights[0], marks(keep, mask, gates)
     panels = pack_panels(W_h)
-
-    def streams(start, stop):
-        _backward(
-            panels, *step_marks, reverse, start, stop, gates, extra, states[0], d_h, d_gates, d_extra, d_states[0]
-        )
-
-    over_streams(backend, streams, gates, W_h)
+    over_streams(
+        backend, backward, gates, W_h,
+        panels, *step_marks, reverse, gates, extra, states[0], d_h, d_gates, d_extra, d_states[0],
+    )  # fmt: skip
 
 
-@compiled
-def _forward(panels, b_h, bias, keep, mask, padded, reverse, start, stop, gates, extra, h):
+@shared
+def forward(_, start, stop, zr_panels, candidate_panels, b_h, bias, keep, mask, padded, reverse, gates, extra, h):
     T, _, H = extra.shape
-    h_before, product = np.empty((stop - start, H), gates.dtype), np.empty((stop - start, 3 * H), gates.dtype)
+    h_before = np.empty((stop - start, H), gates.dtype)
     for s in range(T):
         t, previous, after = place(s, T, reverse)
         begin_step(keep[t], h[previous], bias, start, h_before, gates[t])
-        for m in range(stop - start):
-            product[m, : 2 * H] = gates[t, start + m, : 2 * H]
-            product[m, 2 * H :] = b_h
-        add_row_product(h_before, panels, product)
+        add_row_product(h_before, zr_panels, gates[t, start:stop, : 2 * H])
+        if t > 0:
+            extra[t, start:stop] = b_h
+        add_row_product(h_before, candidate_panels, extra[t, start:stop])
         for n in range(start, stop):
-            gate, m = gates[t, n], n - start
-            gate[: 2 * H] = product[m, : 2 * H]
-            extra[t, n] = product[m, 2 * H :]
             if padded and mask[t, n] == 0:
-                h[after, n] = h_before[m]
+                h[after, n] = h_before[n - start]
                 continue
+            gate = gates[t, n]
             sigmoid_row(gate[: 2 * H])
             _add_products(gate[H : 2 * H], extra[t, n], gate[2 * H :])
             tanh_row(gate[2 * H :])
-            gru_state(gate[:H], gate[2 * H :], h_before[m], h[after, n])
+            gru_state(gate[:H], gate[2 * H :], h_before[n - start], h[after, n])
 
 
 @compiled
@@ -69,9 +77,9 @@ def _add_products(x, y, out):
         out[j] += x[j] * y[j]
 
 
-@compiled
-def _backward(
-    panels, keep, mask, padded, reverse, start, stop, gates, extra, h, d_h, d_gates, d_extra, dh
+@shared
+def backward(
+    _, start, stop, panels, keep, mask, padded, reverse, gates, extra, h, d_h, d_gates, d_extra, dh
 ):  # fmt: skip
     T, _, H = extra.shape
     n_streams = stop - start

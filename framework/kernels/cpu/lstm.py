@@ -3,8 +3,20 @@
 import numpy as np
 
 from ...fusable import fusables
-from .recurrent_steps import add_row, begin_step, is_plain, marks, over_streams, place, scale_row, sigmoid_row, tanh_row
-from .row_product import add_row_product, pack_panels, packed_for
+from .jobs import shared
+from .recurrent_steps import (
+    add_row,
+    begin_step,
+    is_plain,
+    marks,
+    over_streams,
+    place,
+    scale_row,
+    sigmoid_row,
+    step_weights,
+    tanh_row,
+)
+from .row_product import add_row_product, pack_panels
 from .rows import compiled
 from .tanh import tanh
 
@@ -14,26 +26,25 @@ def lstm_forward(backend, cell, bias, weights, keep, mask, reverse, gates, extra
     if is_plain(gates):
         fusables["lstm_forward"].plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
         return
-    panels, step_marks = packed_for(weights[0], len(gates)), marks(keep, mask, gates)
-
-    def streams(start, stop):
-        _forward(panels, bias, *step_marks, reverse, start, stop, gates, states)
-
-    over_streams(backend, streams, gates, weights[0])
+    panels = step_weights(backend, weights[0], keep, states[0], reverse, gates)
+    step_marks = marks(keep, mask, gates)
+    over_streams(
+        backend, forward, gates, weights[0],
+        panels, bias, *step_marks, reverse, gates, states,
+    )  # fmt: skip
 
 
 def lstm_backward(backend, cell, weights, keep, mask, reverse, gates, extra, states, d_h, d_gates, d_extra, d_states):
     """``LSTMCell`` over all steps, backwards."""
     panels, step_marks = pack_panels(weights[0]), marks(keep, mask, gates)
+    over_streams(
+        backend, backward, gates, weights[0],
+        panels, *step_marks, reverse, gates, states, d_h, d_gates, d_states,
+    )  # fmt: skip
 
-    def streams(start, stop):
-        _backward(panels, *step_marks, reverse, start, stop, gates, states, d_h, d_gates, d_states)
 
-    over_streams(backend, streams, gates, weights[0])
-
-
-@compiled
-def _forward(panels, bias, keep, mask, padded, reverse, start, stop, gates, states):
+@shared
+def forward(_, start, stop, panels, bias, keep, mask, padded, reverse, gates, states):
     T, _, H = states[0, 1:].shape
     h, c = states[0], states[1]
     h_before = np.empty((stop - start, H), gates.dtype)
@@ -61,8 +72,8 @@ def _states(i, f, o, g, keep, c_previous, c, h):
         h[j] = o[j] * tanh(c[j])
 
 
-@compiled
-def _backward(panels, keep, mask, padded, reverse, start, stop, gates, states, d_h, d_gates, d_states):
+@shared
+def backward(_, start, stop, panels, keep, mask, padded, reverse, gates, states, d_h, d_gates, d_states):
     T, _, H = states[0, 1:].shape
     c, dh, dc = states[1], d_states[0], d_states[1]
     dh_before = np.empty((stop - start, H), gates.dtype)

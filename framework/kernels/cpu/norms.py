@@ -5,47 +5,38 @@ The parameters' gradients are summed for the rows of each thread, and these sums
 
 import numpy as np
 
+from .jobs import shared
 from .rows import compiled, summing
 
 
 def layer_norm_forward(backend, x, gamma, beta, eps, mean, inverse_std, y):
     """y = (x - mean) * inverse_std * gamma + beta, with the mean and 1 / sqrt(variance + eps) of each row."""
     eps = x.dtype.type(eps)
-    backend.parallel(
-        lambda start, stop: normalize_rows(x, gamma, beta, eps, start, stop, mean, inverse_std, y), len(x), x.size * 0.6
-    )
+    backend.share(normalize_rows, len(x), x.size * 0.6, x, gamma, beta, eps, mean, inverse_std, y)
 
 
 def layer_norm_backward(backend, x, mean, inverse_std, gamma, dy, dx, dgamma, dbeta):
     """dx, dgamma and dbeta, all overwritten, from dy and what forward had and found; dx may be dy."""
-
-    def backward(start, stop):
-        sums = np.zeros((2, len(gamma)), x.dtype)
-        normalize_slopes(x, mean, inverse_std, gamma, dy, start, stop, dx, sums)
-        return sums
-
-    dgamma[:], dbeta[:] = sum(backend.parallel(backward, len(x), x.size))
+    sums = np.zeros((backend.pool.shares(len(x), x.size), 2, len(gamma)), x.dtype)
+    backend.share(normalize_slopes, len(x), x.size, x, mean, inverse_std, gamma, dy, dx, sums)
+    dgamma[:], dbeta[:] = sums.sum(axis=0)
 
 
 def rms_norm_forward(backend, x, gamma, eps, inverse_rms, y):
     """y = x * inverse_rms * gamma, with 1 / sqrt(mean(x^2) + eps) of each row."""
     eps = x.dtype.type(eps)
-    backend.parallel(lambda start, stop: scale_rows(x, gamma, eps, start, stop, inverse_rms, y), len(x), x.size * 0.5)
+    backend.share(scale_rows, len(x), x.size * 0.5, x, gamma, eps, inverse_rms, y)
 
 
 def rms_norm_backward(backend, x, inverse_rms, gamma, dy, dx, dgamma):
     """dx and dgamma, both overwritten, from dy and what forward had and found; dx may be dy."""
-
-    def backward(start, stop):
-        sums = np.zeros(len(gamma), x.dtype)
-        scale_slopes(x, inverse_rms, gamma, dy, start, stop, dx, sums)
-        return sums
-
-    dgamma[:] = sum(backend.parallel(backward, len(x), x.size))
+    sums = np.zeros((backend.pool.shares(len(x), x.size), len(gamma)), x.dtype)
+    backend.share(scale_slopes, len(x), x.size, x, inverse_rms, gamma, dy, dx, sums)
+    dgamma[:] = sums.sum(axis=0)
 
 
-@compiled
-def normalize_rows(x, gamma, beta, eps, start, stop, mean, inverse_std, y):
+@shared
+def normalize_rows(part, start, stop, x, gamma, beta, eps, mean, inverse_std, y):
     one, K = x.dtype.type(1), x.dtype.type(x.shape[1])
     for m in range(start, stop):
         mean[m] = row_sum(x, m) / K
@@ -53,8 +44,8 @@ def normalize_rows(x, gamma, beta, eps, start, stop, mean, inverse_std, y):
         normalize_row(x, m, mean[m], inverse_std[m], gamma, beta, y)
 
 
-@compiled
-def scale_rows(x, gamma, eps, start, stop, inverse_rms, y):
+@shared
+def scale_rows(part, start, stop, x, gamma, eps, inverse_rms, y):
     zero, one, K = x.dtype.type(0), x.dtype.type(1), x.dtype.type(x.shape[1])
     for m in range(start, stop):
         inverse_rms[m] = one / np.sqrt(square_sum(x, m, zero) / K + eps)
@@ -90,21 +81,21 @@ def scale_row(x, m, inverse_rms, gamma, y):
         y[m, k] = x[m, k] * inverse_rms * gamma[k]
 
 
-@compiled
-def normalize_slopes(x, mean, inverse_std, gamma, dy, start, stop, dx, sums):
+@shared
+def normalize_slopes(part, start, stop, x, mean, inverse_std, gamma, dy, dx, sums):
     K = x.dtype.type(x.shape[1])
     for m in range(start, stop):
         total, dot = slope_sums(x, m, mean[m], inverse_std[m], gamma, dy)
-        add_row_gradients(x, m, mean[m], inverse_std[m], dy, sums)
+        add_row_gradients(x, m, mean[m], inverse_std[m], dy, sums[part])
         normalize_slope_row(x, m, mean[m], inverse_std[m], gamma, dy, total / K, dot / K, dx)
 
 
-@compiled
-def scale_slopes(x, inverse_rms, gamma, dy, start, stop, dx, sums):
+@shared
+def scale_slopes(part, start, stop, x, inverse_rms, gamma, dy, dx, sums):
     zero, K = x.dtype.type(0), x.dtype.type(x.shape[1])
     for m in range(start, stop):
         _, dot = slope_sums(x, m, zero, inverse_rms[m], gamma, dy)
-        add_row_products(x, m, inverse_rms[m], dy, sums)
+        add_row_products(x, m, inverse_rms[m], dy, sums[part])
         normalize_slope_row(x, m, zero, inverse_rms[m], gamma, dy, zero, dot / K, dx)
 
 

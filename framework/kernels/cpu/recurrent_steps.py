@@ -6,17 +6,20 @@ Each thread runs its streams from the first step to the last.  T steps, N stream
 
 import numpy as np
 
+from .few_rows import add_row_dots
+from .row_product import pack_panels
 from .rows import compiled
 from .tanh import sigmoid, tanh
 
 NS_PER_PRODUCT = 0.015
+NS_PER_WEIGHT = 0.15  # that is read for one step alone
 FEW_STREAMS = 8  # up to so many, one step alone is quicker without a BLAS
 
 
-def over_streams(backend, streams, gates, W_h):
-    """Run ``streams(start, stop)`` on the threads' shares of all streams."""
+def over_streams(backend, loop, gates, W_h, *args):
+    """Run a shared ``loop`` on the threads' shares of all streams."""
     steps, count, width = gates.shape
-    backend.parallel(streams, count, steps * count * (W_h.size * NS_PER_PRODUCT + width))
+    backend.share(loop, count, steps * count * (W_h.size * NS_PER_PRODUCT + width), *args)
 
 
 def is_plain(gates):
@@ -29,6 +32,28 @@ def marks(keep, mask, gates):
     if keep is None:
         keep = np.ones(gates.shape[:2], gates.dtype)
     return (keep, keep, False) if mask is None else (keep, mask, True)
+
+
+def step_weights(backend, W, keep, h, reverse, out):
+    """What the loop is to add h' W^T to ``out`` (T x N x M) with, for W (M x H): W^T in panels, for one step W itself.
+
+    A long product of one step alone is split over the threads at once, which leaves no row of W to the loop.
+    """
+    if len(out) > 1:
+        return pack_panels(W.T)
+    cost = W.size * out.shape[1] * NS_PER_WEIGHT
+    if backend.pool.shares(len(W), cost) == 1:
+        return W
+    h_before = h[1 if reverse else 0]
+    if keep is not None:
+        h_before = h_before * keep[0][:, None]
+    add_split(backend, h_before, W, out[0])
+    return W[:0]
+
+
+def add_split(backend, a, W, out):
+    """out += a W^T for few rows a, with W (M x K) as it is; each thread takes some of its rows."""
+    backend.share(add_row_dots, len(W), W.size * len(a) * NS_PER_WEIGHT, a, W, out)
 
 
 @compiled

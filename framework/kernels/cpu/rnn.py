@@ -3,8 +3,20 @@
 import numpy as np
 
 from ...fusable import fusables
-from .recurrent_steps import add_row, begin_step, is_plain, marks, over_streams, place, scale_row, sigmoid_row, tanh_row
-from .row_product import add_row_product, pack_panels, packed_for
+from .jobs import shared
+from .recurrent_steps import (
+    add_row,
+    begin_step,
+    is_plain,
+    marks,
+    over_streams,
+    place,
+    scale_row,
+    sigmoid_row,
+    step_weights,
+    tanh_row,
+)
+from .row_product import add_row_product, pack_panels
 from .rows import compiled
 
 _RELU, _SIGMOID = 1, 2  # RecurrentParameter.Nonlinearity
@@ -15,26 +27,25 @@ def rnn_forward(backend, cell, bias, weights, keep, mask, reverse, gates, extra,
     if is_plain(gates):
         fusables["rnn_forward"].plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
         return
-    panels, step_marks, f = packed_for(weights[0], len(gates)), marks(keep, mask, gates), cell.nonlinearity
-
-    def streams(start, stop):
-        _forward(f, panels, bias, *step_marks, reverse, start, stop, gates, states[0])
-
-    over_streams(backend, streams, gates, weights[0])
+    panels = step_weights(backend, weights[0], keep, states[0], reverse, gates)
+    step_marks, f = marks(keep, mask, gates), cell.nonlinearity
+    over_streams(
+        backend, forward, gates, weights[0],
+        f, panels, bias, *step_marks, reverse, gates, states[0],
+    )  # fmt: skip
 
 
 def rnn_backward(backend, cell, weights, keep, mask, reverse, gates, extra, states, d_h, d_gates, d_extra, d_states):
     """``RNNCell`` over all steps, backwards."""
     panels, step_marks, f = pack_panels(weights[0]), marks(keep, mask, gates), cell.nonlinearity
+    over_streams(
+        backend, backward, gates, weights[0],
+        f, panels, *step_marks, reverse, gates, d_h, d_gates, d_states[0],
+    )  # fmt: skip
 
-    def streams(start, stop):
-        _backward(f, panels, *step_marks, reverse, start, stop, gates, d_h, d_gates, d_states[0])
 
-    over_streams(backend, streams, gates, weights[0])
-
-
-@compiled
-def _forward(nonlinearity, panels, bias, keep, mask, padded, reverse, start, stop, gates, h):
+@shared
+def forward(_, start, stop, nonlinearity, panels, bias, keep, mask, padded, reverse, gates, h):
     T, _, H = h[1:].shape
     h_before = np.empty((stop - start, H), gates.dtype)
     for s in range(T):
@@ -54,8 +65,8 @@ def _forward(nonlinearity, panels, bias, keep, mask, padded, reverse, start, sto
             h[after, n] = gates[t, n]
 
 
-@compiled
-def _backward(nonlinearity, panels, keep, mask, padded, reverse, start, stop, gates, d_h, d_gates, dh):
+@shared
+def backward(_, start, stop, nonlinearity, panels, keep, mask, padded, reverse, gates, d_h, d_gates, dh):
     T, _, H = gates.shape
     dh_before = np.empty((stop - start, H), gates.dtype)
     for s in range(T - 1, -1, -1):

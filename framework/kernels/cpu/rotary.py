@@ -1,15 +1,15 @@
 """Rotary positions."""
 
-from .rows import compiled
+from .jobs import shared
 
 
 def turn_pairs(backend, x, cosine, sine):
     """Turn numbers 2i and 2i + 1 of x[t] (T x N x heads x d, in place) by angle i of step t; cosine, sine T x d / 2."""
-    backend.parallel(lambda start, stop: turn_steps(x, cosine, sine, start, stop), len(x), x.size * 0.5)
+    backend.share(turn_steps, len(x), x.size * 0.5, x, cosine, sine)
 
 
-@compiled
-def turn_steps(x, cosine, sine, start, stop):
+@shared
+def turn_steps(part, start, stop, x, cosine, sine):
     for t in range(start, stop):
         for n in range(x.shape[1]):
             for h in range(x.shape[2]):

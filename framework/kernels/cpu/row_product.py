@@ -10,7 +10,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .rows import compiled, summing
+from .few_rows import add_dots
+from .rows import compiled
 from .tiles import MANY_REGISTERS, VECTOR_BYTES, _Code
 
 PANEL_VECTORS = 3
@@ -28,11 +29,6 @@ def pack_panels(W: np.ndarray) -> np.ndarray:
         panels[whole] = 0
         panels[whole, :, :left] = W[:, M - left :]
     return panels
-
-
-def packed_for(W: np.ndarray, steps: int) -> np.ndarray:
-    """W^T as ``add_row_product`` takes it: packed, but for one step W as it is."""
-    return W if steps == 1 else pack_panels(W.T)
 
 
 def _row_tile(rows):
@@ -80,7 +76,7 @@ _tile1, _tile2, _tile3, _tile4, _tile5, _tile6, _tile7, _tile8 = (_row_tile(rows
 def add_row_product(a, panels, out):
     """out += a W; a (n, K) and out (n, M) of any row step, W (K, M) packed by ``pack_panels``, or W^T (M, K)."""
     if panels.ndim == 2:
-        _add_dots(a, panels, out)
+        add_dots(a, panels, out)
         return
     M, width = out.shape[1], panels.shape[2]
     whole = M // width
@@ -92,32 +88,6 @@ def add_row_product(a, panels, out):
         for r in range(len(wide)):
             for j in range(M - whole * width):
                 out[r, whole * width + j] += wide[r, j]
-
-
-@summing
-def _add_dots(a, W_T, out):
-    """out += a W, with W^T (M, K) as it is, of which four rows are read at a time."""
-    M, zero = len(W_T), out.dtype.type(0)
-    whole = M - M % 4
-    for m in range(0, whole, 4):
-        for n in range(len(a)):
-            p = q = r = s = zero
-            for k in range(a.shape[1]):
-                x = a[n, k]
-                p += x * W_T[m, k]
-                q += x * W_T[m + 1, k]
-                r += x * W_T[m + 2, k]
-                s += x * W_T[m + 3, k]
-            out[n, m] += p
-            out[n, m + 1] += q
-            out[n, m + 2] += r
-            out[n, m + 3] += s
-    for m in range(whole, M):
-        for n in range(len(a)):
-            p = zero
-            for k in range(a.shape[1]):
-                p += a[n, k] * W_T[m, k]
-            out[n, m] += p
 
 
 @compiled

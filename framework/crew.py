@@ -1,0 +1,169 @@
+"""A crew: threads that run parts of jobs, and the memory through which parts are handed to them and back.
+
+Waking a sleeping thread takes about 75 us on a virtual machine.  So a worker that has nothing to do watches its row of
+whole numbers for a while, outside the interpreter lock, and sleeps only when nothing comes; and so does who waits for
+it.  A compiled job (``kernels/cpu/jobs.py``) needs no interpreter lock at all.  The measurements stand in
+docs/performance.md.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .aligned import aligned
+
+BEGUN, CODE, CARGO, PART, START, STOP, DONE = 0, 1, 2, 3, 4, 5, 8  # of a row; DONE stands in a cache line of its own
+ROW = 16  # numbers
+CARGO_BYTES = 4096  # of a compiled job's arguments
+
+PATIENCE = 500  # us that a thread watches before it sleeps
+BEGINNING = 8  # us in which who has begun a job of Python's enters its own part, and gives the interpreter lock away
+ENDING = 2  # us in which a worker that has done its part does so
+NAP = 5e-5  # seconds from one look at a part that takes long to the next
+
+
+class Handing(NamedTuple):
+    """How rows are written and watched: see ``kernels/cpu/jobs.py``."""
+
+    post: Callable[..., None]
+    watch: Callable[[np.ndarray, int, int], bool]
+    serve: Callable[[np.ndarray, int, int], bool]
+    rests_per_us: float
+
+
+class SharedKernel(NamedTuple):
+    """A compiled kernel (``kernels/cpu/jobs.py``): one part of it, (part, start, stop, ...), and all, (crew, ...)."""
+
+    alone: Callable[..., None]
+    in_parts: Callable[..., None]
+
+
+class Worker:
+    """A thread that runs one part of a job at a time."""
+
+    def __init__(self, number: int, row: np.ndarray):
+        self.row, self._handing = row, handing()
+        rests_per_us = self._handing.rests_per_us
+        self.rests = int(PATIENCE * rests_per_us)
+        self._beginning, self._ending = int(BEGINNING * rests_per_us), int(ENDING * rests_per_us)
+        self._gate, self._alarm = threading.Lock(), threading.Lock()
+        self._alarm.acquire()
+        self._sleeps = self._claimed = False
+        self._job: Any = None
+        self._result: Any = None
+        self._error: BaseException | None = None
+        threading.Thread(target=self._serve, name=f"recaffe-{number}", daemon=True).start()
+
+    def begin(self, function: Callable[[int, int], Any], start: int, stop: int) -> None:
+        """Let the thread run ``function(start, stop)``."""
+        self._job = (function, start, stop)
+        self._handing.post(self.row, 0, 0, 0, start, stop)
+        self._rouse()
+
+    def finish(self) -> tuple[Any, BaseException | None]:
+        """Wait for the part; gives its result and the error it raised, if any."""
+        while not self._handing.watch(self.row, self.rests, self._ending):
+            time.sleep(NAP)
+        result, error = self._result, self._error
+        self._job = self._result = self._error = None
+        return result, error
+
+    def claim(self) -> None:
+        """Keep the thread from sleeping until it is dismissed."""
+        self._claimed = True
+        self._rouse()
+
+    def dismiss(self) -> None:
+        """Let the thread sleep where it has nothing to do."""
+        self._claimed = False
+
+    def _rouse(self) -> None:
+        with self._gate:
+            sleeps, self._sleeps = self._sleeps, False
+        if sleeps:
+            self._alarm.release()
+
+    def _serve(self) -> None:
+        row = self.row
+        while True:
+            if not self._handing.serve(row, self.rests, self._beginning):
+                with self._gate:
+                    self._sleeps = sleeps = bool(row[BEGUN] == row[DONE]) and not self._claimed
+                if sleeps:
+                    self._alarm.acquire()
+                continue
+            function, start, stop = self._job
+            try:
+                self._result = function(start, stop)
+            except BaseException as error:
+                self._error = error
+            row[DONE] += 1
+
+
+class Crew:
+    """Workers for all parts of a job but the first, which is done by who calls."""
+
+    def __init__(self, size: int):
+        self.rows = aligned(np.zeros, size * ROW, np.int64).reshape(size, ROW)
+        self.cargo = aligned(np.zeros, CARGO_BYTES // 8, np.int64)
+        self.workers = [Worker(number, row) for number, row in enumerate(self.rows, start=1)]
+
+    def run(self, function: Callable[[int, int], Any], bounds: Sequence[int]) -> tuple[list[Any], BaseException | None]:
+        """The results of ``function`` between the ``bounds``, and the first error that a part raised."""
+        workers = self.workers[: len(bounds) - 2]
+        for part, worker in enumerate(workers, start=1):
+            worker.begin(function, bounds[part], bounds[part + 1])
+        results: list[Any] = []
+        error: BaseException | None = None
+        try:
+            results.append(function(0, bounds[1]))
+        except BaseException as own_error:
+            error = own_error
+        for worker in workers:
+            result, worker_error = worker.finish()
+            results.append(result)
+            error = error or worker_error
+        return results, error
+
+    def share(self, kernel: SharedKernel, count: int, parts: int, args: Sequence[Any]) -> None:
+        """Run ``kernel`` on so many parts, two or more, of ``range(count)``."""
+        workers = self.workers[: parts - 1]
+        try:
+            for worker in workers:  # none may fall asleep: the kernel waits for them without the means to wake them
+                worker.claim()
+            kernel.in_parts((self.rows, self.cargo, count, parts, workers[0].rests), *args)
+        finally:
+            for worker in workers:
+                worker.dismiss()
+
+
+@cache
+def handing() -> Handing:
+    """Compiled functions; without Numba plain ones, that watch nothing."""
+    if find_spec("numba") is None:
+        return Handing(_post, _is_done, _is_begun, 0.0)
+    from .kernels.cpu.jobs import post, serve, watch
+
+    still, count, took = np.array([1] + [0] * (ROW - 1)), 200, []
+    for _ in range(20):  # the first call compiles, others may be interrupted
+        start = time.perf_counter()
+        watch(still, count, 0)
+        took.append(time.perf_counter() - start)
+    return Handing(post, watch, serve, count / (min(took) * 1e6))
+
+
+def _post(row: np.ndarray, code: int, cargo: int, part: int, start: int, stop: int) -> None:
+    row[BEGUN] += 1
+
+
+def _is_done(row: np.ndarray, rests: int, rests_after: int) -> bool:
+    return bool(row[DONE] == row[BEGUN])
+
+
+def _is_begun(row: np.ndarray, rests: int, rests_after: int) -> bool:
+    return bool(row[BEGUN] != row[DONE])

@@ -19,7 +19,7 @@ from .aligned import aligned
 
 BEGUN, CODE, CARGO, PART, START, STOP, DONE = 0, 1, 2, 3, 4, 5, 8  # of a row; DONE stands in a cache line of its own
 ROW = 16  # numbers
-CARGO_BYTES = 4096  # of a compiled job's arguments
+CARGO_ROWS = 32  # at the head of a crew's table: a compiled job's arguments
 
 PATIENCE = 500  # us that a thread watches before it sleeps
 BEGINNING = 8  # us in which who has begun a job of Python's enters its own part, and gives the interpreter lock away
@@ -37,7 +37,7 @@ class Handing(NamedTuple):
 
 
 class SharedKernel(NamedTuple):
-    """A compiled kernel (``kernels/cpu/jobs.py``): one part of it, (part, start, stop, ...), and all, (crew, ...)."""
+    """A compiled kernel (``kernels/cpu/jobs.py``): one part, (part, start, stop, ...), and all, by a crew."""
 
     alone: Callable[..., None]
     in_parts: Callable[..., None]
@@ -109,9 +109,8 @@ class Crew:
     """Workers for all parts of a job but the first, which is done by who calls."""
 
     def __init__(self, size: int):
-        self.rows = aligned(np.zeros, size * ROW, np.int64).reshape(size, ROW)
-        self.cargo = aligned(np.zeros, CARGO_BYTES // 8, np.int64)
-        self.workers = [Worker(number, row) for number, row in enumerate(self.rows, start=1)]
+        self.table = aligned(np.zeros, (CARGO_ROWS + size) * ROW, np.int64).reshape(-1, ROW)
+        self.workers = [Worker(number, row) for number, row in enumerate(self.table[CARGO_ROWS:], start=1)]
 
     def run(self, function: Callable[[int, int], Any], bounds: Sequence[int]) -> tuple[list[Any], BaseException | None]:
         """The results of ``function`` between the ``bounds``, and the first error that a part raised."""
@@ -136,7 +135,7 @@ class Crew:
         try:
             for worker in workers:  # none may fall asleep: the kernel waits for them without the means to wake them
                 worker.claim()
-            kernel.in_parts((self.rows, self.cargo, count, parts, workers[0].rests), *args)
+            kernel.in_parts(self.table, count, parts, workers[0].rests, *args)
         finally:
             for worker in workers:
                 worker.dismiss()

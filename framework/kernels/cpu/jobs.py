@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ...crew import BEGUN, CARGO, CARGO_BYTES, CODE, DONE, PART, START, STOP, SharedKernel
+from ...crew import BEGUN, CARGO, CARGO_ROWS, CODE, DONE, PART, ROW, START, STOP, SharedKernel
 from .rows import compiled
 
 RESTS_TO_YIELD = 256
@@ -83,36 +83,34 @@ def shared(function):
     return SharedKernel(alone, compiled(FunctionType(code, scope)))
 
 
-def _run_parts(crew, *args):
-    share(crew, pack(crew, kernel, args))  # noqa: F821 - the kernel is put into its scope
+def _run_parts(table, count, parts, rests, *args):
+    share(table, count, parts, rests, pack(table, kernel, args))  # noqa: F821 - the kernel is put into its scope
 
 
 @compiled
-def share(crew, job):
+def share(table, count, parts, rests, job):
     """Run a packed job in parts, all but the first by workers that watch, and wait for them."""
-    rows, _, count, parts, rests = crew
-    code, cargo = job
+    rows, (code, cargo) = table[CARGO_ROWS - 1 :], job
     for part in range(1, parts):
-        post(rows[part - 1], code, cargo, part, count * part // parts, count * (part + 1) // parts)
+        post(rows[part], code, cargo, part, count * part // parts, count * (part + 1) // parts)
     _run(code, cargo, 0, 0, count // parts)
     for part in range(1, parts):
-        while not watch(rows[part - 1], rests, 0):
+        while not watch(rows[part], rests, 0):
             if _POSIX:
                 _usleep(NAP)
 
 
 @intrinsic
-def pack(typing_context, crew, kernel, args):
-    """The addresses of code that runs ``kernel``, and of its arguments, which are copied to the crew's cargo."""
+def pack(typing_context, table, kernel, args):
+    """The addresses of code that runs ``kernel``, and of its arguments, which are copied to the head of the table."""
     signature = typing_context.resolve_function_type(kernel, (types.int64,) * 3 + tuple(args), {})
     compiled_kernel = kernel.dispatcher.get_compile_result(signature)
 
     def generate(context, builder, call, arguments):
         values = arguments[2]
-        if context.get_abi_sizeof(values.type) > CARGO_BYTES:
-            raise TypeError(f"the arguments of {kernel} need more than {CARGO_BYTES} bytes")
-        cargo_type = call.args[0][1]
-        cargo = context.make_array(cargo_type)(context, builder, builder.extract_value(arguments[0], 1)).data
+        if context.get_abi_sizeof(values.type) > CARGO_ROWS * ROW * 8:
+            raise TypeError(f"the arguments of {kernel} need more than {CARGO_ROWS} rows")
+        cargo = context.make_array(call.args[0])(context, builder, arguments[0]).data
         builder.store(values, builder.bitcast(cargo, values.type.as_pointer()))
         context.add_linking_libs([compiled_kernel.library])
 
@@ -127,7 +125,7 @@ def pack(typing_context, crew, kernel, args):
         addresses = [builder.ptrtoint(pointer, _WORD) for pointer in (code, cargo)]
         return context.make_tuple(builder, call.return_type, addresses)
 
-    return types.UniTuple(types.int64, 2)(crew, kernel, args), generate
+    return types.UniTuple(types.int64, 2)(table, kernel, args), generate
 
 
 @intrinsic

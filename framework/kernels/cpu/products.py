@@ -7,7 +7,7 @@ from .few_rows import row_combinations, row_dots
 from .gemm import STEP, multiply_large, suits_tiles
 from .tables import add_to_rows
 
-NS_PER_PRODUCT, NS_PER_WEIGHT = 0.02, 0.1  # of the right side, which must be read for the narrowest product as well
+NS_PER_PRODUCT, NS_PER_WEIGHT = 0.02, 0.05  # of the right side, which must be read for the narrowest product as well
 FEW_ROWS = 4  # up to so many, a BLAS is slower than to read the right side's columns once
 NARROW = 128  # up to so many rows, a product with a transposed right side runs faster as its own transpose
 
@@ -23,12 +23,12 @@ def matmul(backend, a, b, out):
 def affine(backend, a, b, row, out):
     """out = a @ b + row, 2-D; each thread takes some columns of a wide out, some rows of a tall one."""
     cost = NS_PER_PRODUCT * out.size * a.shape[1] + NS_PER_WEIGHT * b.size
-    if suits_tiles(a, b, out):
-        multiply_large(backend, a, b, row, out, cost)
-        return
     if suits_few_rows(a, b, out):
         kernel, W = (row_dots, b.T) if _is_transposed(b) else (row_combinations, b)
         backend.share(kernel, out.shape[1], cost, a, W, out[0] if row is None else row, row is not None, out)
+        return
+    if suits_tiles(a, b, out):
+        multiply_large(backend, a, b, row, out, cost)
         return
     multiply = _way(a, b, out)
     if cost < threads.WORTH_SPLITTING:

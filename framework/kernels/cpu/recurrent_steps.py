@@ -4,6 +4,8 @@ Each thread runs its streams from the first step to the last.  T steps, N stream
 ``layers/recurrent/cell.py``, whose loops are the plain versions.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from .few_rows import add_row_dots
@@ -12,7 +14,7 @@ from .rows import compiled
 from .tanh import sigmoid, tanh
 
 NS_PER_PRODUCT = 0.015
-NS_PER_WEIGHT = 0.15  # that is read for one step alone
+NS_PER_WEIGHT = 0.07  # that is read for one step alone
 FEW_STREAMS = 8  # up to so many, one step alone is quicker without a BLAS
 
 
@@ -30,8 +32,14 @@ def is_plain(gates):
 def marks(keep, mask, gates):
     """keep, all ones where it is None; mask, or an array in its place, and whether there is one."""
     if keep is None:
-        keep = np.ones(gates.shape[:2], gates.dtype)
+        keep = all_kept(gates.shape[:2], gates.dtype)
     return (keep, keep, False) if mask is None else (keep, mask, True)
+
+
+@lru_cache(maxsize=16)
+def all_kept(shape, dtype):
+    """Ones; kept themselves, since they cost as much as a short step."""
+    return np.ones(shape, dtype)
 
 
 def step_weights(backend, W, keep, h, reverse, out):

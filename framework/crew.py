@@ -22,8 +22,7 @@ ROW = 16  # numbers
 CARGO_ROWS = 32  # at the head of a crew's table: a compiled job's arguments
 
 PATIENCE = 500  # us that a thread watches before it sleeps
-BEGINNING = 8  # us in which who has begun a job of Python's enters its own part, and gives the interpreter lock away
-ENDING = 2  # us in which a worker that has done its part does so
+BEGINNING = 20  # us in which who has begun a job of Python's enters its own part, and gives the interpreter lock away
 NAP = 5e-5  # seconds from one look at a part that takes long to the next
 
 
@@ -31,8 +30,8 @@ class Handing(NamedTuple):
     """How rows are written and watched: see ``kernels/cpu/jobs.py``."""
 
     post: Callable[..., None]
-    watch: Callable[[np.ndarray, int, int], bool]
-    serve: Callable[[np.ndarray, int, int], bool]
+    watch: Callable[[np.ndarray, int], bool]
+    serve: Callable[[np.ndarray, bool, int, int], bool]
     rests_per_us: float
 
 
@@ -50,7 +49,7 @@ class Worker:
         self.row, self._handing = row, handing()
         rests_per_us = self._handing.rests_per_us
         self.rests = int(PATIENCE * rests_per_us)
-        self._beginning, self._ending = int(BEGINNING * rests_per_us), int(ENDING * rests_per_us)
+        self._rests_after = int(BEGINNING * rests_per_us)
         self._gate, self._alarm = threading.Lock(), threading.Lock()
         self._alarm.acquire()
         self._sleeps = self._claimed = False
@@ -67,7 +66,7 @@ class Worker:
 
     def finish(self) -> tuple[Any, BaseException | None]:
         """Wait for the part; gives its result and the error it raised, if any."""
-        while not self._handing.watch(self.row, self.rests, self._ending):
+        while not self._handing.watch(self.row, self.rests):
             time.sleep(NAP)
         result, error = self._result, self._error
         self._job = self._result = self._error = None
@@ -89,9 +88,11 @@ class Worker:
             self._alarm.release()
 
     def _serve(self) -> None:
-        row = self.row
+        row, done = self.row, False
         while True:
-            if not self._handing.serve(row, self.rests, self._beginning):
+            begun = self._handing.serve(row, done, self.rests, self._rests_after)
+            done = begun
+            if not begun:
                 with self._gate:
                     self._sleeps = sleeps = bool(row[BEGUN] == row[DONE]) and not self._claimed
                 if sleeps:
@@ -102,7 +103,6 @@ class Worker:
                 self._result = function(start, stop)
             except BaseException as error:
                 self._error = error
-            row[DONE] += 1
 
 
 class Crew:
@@ -145,13 +145,13 @@ class Crew:
 def handing() -> Handing:
     """Compiled functions; without Numba plain ones, that watch nothing."""
     if find_spec("numba") is None:
-        return Handing(_post, _is_done, _is_begun, 0.0)
+        return Handing(_post, _watch, _serve, 0.0)
     from .kernels.cpu.jobs import post, serve, watch
 
     still, count, took = np.array([1] + [0] * (ROW - 1)), 200, []
     for _ in range(20):  # the first call compiles, others may be interrupted
         start = time.perf_counter()
-        watch(still, count, 0)
+        watch(still, count)
         took.append(time.perf_counter() - start)
     return Handing(post, watch, serve, count / (min(took) * 1e6))
 
@@ -160,9 +160,10 @@ def _post(row: np.ndarray, code: int, cargo: int, part: int, start: int, stop: i
     row[BEGUN] += 1
 
 
-def _is_done(row: np.ndarray, rests: int, rests_after: int) -> bool:
+def _watch(row: np.ndarray, rests: int) -> bool:
     return bool(row[DONE] == row[BEGUN])
 
 
-def _is_begun(row: np.ndarray, rests: int, rests_after: int) -> bool:
+def _serve(row: np.ndarray, done: bool, rests: int, rests_after: int) -> bool:
+    row[DONE] += done
     return bool(row[BEGUN] != row[DONE])

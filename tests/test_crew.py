@@ -17,7 +17,7 @@ def worker(request, monkeypatch):
     if request.param == "watching":
         pytest.importorskip("numba")
     else:
-        plain = crew.Handing(crew._post, crew._is_done, crew._is_begun, 0.0)
+        plain = crew.Handing(crew._post, crew._watch, crew._serve, 0.0)
         monkeypatch.setattr(crew, "handing", lambda: plain)
     return Worker(1, np.zeros(ROW, np.int64))
 
@@ -80,10 +80,10 @@ def test_a_watch_ends_with_the_part_or_with_its_patience():
     row = np.zeros(ROW, np.int64)
     row[BEGUN] = 5
     start = time.perf_counter()
-    assert not watch(row, int(5000 * rests_per_us), 0)
+    assert not watch(row, int(5000 * rests_per_us))
     assert 1e-4 < time.perf_counter() - start < 2
     threading.Timer(0.02, lambda: row.__setitem__(DONE, 5)).start()
-    assert watch(row, int(10_000_000 * rests_per_us), 0)
+    assert watch(row, int(10_000_000 * rests_per_us))
 
 
 @pytest.fixture

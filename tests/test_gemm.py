@@ -26,21 +26,22 @@ def assert_product(out, a, b, row=None):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("turned", [(False, False), (False, True), (True, False), (True, True)])
 def test_products_of_all_remainders(dtype, turned):
     rng = np.random.default_rng(0)
     for M, K, N in itertools.product(ROWS, DEPTHS, COLUMNS):
-        a, b, out = random(rng, dtype, M, K), random(rng, dtype, K, N, turned), np.full((M, N), np.nan, dtype)
+        a, b = random(rng, dtype, M, K, turned[0]), random(rng, dtype, K, N, turned[1])
+        out = np.full((M, N), np.nan, dtype)
         row = random(rng, dtype, 1, N)[0] if N % 3 else None
         gemm.multiply_large(BACKEND, a, b, row, out, COST)
         assert_product(out, a, b, row)
 
 
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("turned", [(False, False), (False, True), (True, False), (True, True)])
 def test_cut_views_and_nothing_beside_out(turned):
     rng = np.random.default_rng(0)
     for M, K, N in itertools.product((7, 50, 130), (33, 530), (40, 65, 130)):
-        a, b = random(rng, np.float32, M + 2, K + 3), random(rng, np.float32, K + 5, N + 4, turned)
+        a, b = random(rng, np.float32, M + 2, K + 3, turned[0]), random(rng, np.float32, K + 5, N + 4, turned[1])
         wide = np.full((M + 2, N + 21), 7, np.float32)
         out = wide[1:-1, 1 : N + 1]
         gemm.multiply_large(BACKEND, a[1:-1, 2:-1], b[3:-2, 1:-3], None, out, COST)
@@ -69,7 +70,7 @@ def test_which_products_suit_tiles():
     assert gemm.suits_tiles(a, np.zeros((256, 64), np.float32).T, out) == suits
     assert not gemm.suits_tiles(a[:64], b, out[:64])
     assert not gemm.suits_tiles(a, b[:, :65], out[:, :65])
-    assert not gemm.suits_tiles(np.zeros((64, 128), np.float32).T, b, out)
+    assert gemm.suits_tiles(np.zeros((64, 128), np.float32).T, b, out) == suits
     assert not gemm.suits_tiles(a[:, ::2], b[::2], out)
     assert not gemm.suits_tiles(a, b.astype(np.float64), out)
     assert not gemm.suits_tiles(*(m.astype(np.float16) for m in (a, b, out)))

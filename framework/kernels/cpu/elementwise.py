@@ -51,6 +51,9 @@ def weighted_sum(backend, arrays, weights, out):
     """
     flat, y = [array.reshape(-1) for array in arrays], out.reshape(-1)
     plain = len(arrays) > 1 and all(weight == 1 for weight in weights)
+    if len(arrays) == 1 and out is not arrays[0]:
+        backend.share(scale, out.size, out.size * 0.3, flat[0], y.dtype.type(weights[0]), y)
+        return
     if plain and len(arrays) == 2:
         backend.share(add, out.size, out.size * 0.6, *flat, y, out is arrays[0])
         return
@@ -129,6 +132,11 @@ def add(part, start, stop, x, other, y, in_place):
 
 
 @shared
+def scale(part, start, stop, x, factor, y):
+    scale_to(x[start:stop], factor, y[start:stop])
+
+
+@shared
 def fill(part, start, stop, out, state):
     fill_uniform(out, state, start, stop)
 
@@ -181,6 +189,12 @@ def multiply_in_place(factors, y):
 def multiply_to(x, factors, y):
     for i in range(len(y)):
         y[i] = x[i] * factors[i]
+
+
+@compiled
+def scale_to(x, factor, y):
+    for i in range(len(y)):
+        y[i] = factor * x[i]
 
 
 @compiled

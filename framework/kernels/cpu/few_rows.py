@@ -1,7 +1,7 @@
 """Products of a few rows with a matrix: the matrix is read once, and each thread reads a part of its own."""
 
 from .jobs import shared
-from .rows import compiled, summing
+from .rows import compiled, summing, unsigned
 
 
 @shared
@@ -22,7 +22,7 @@ def row_combinations(part, start, stop, a, W, row, has_row, out):
     """out = a W + row for columns start to stop of W (K, M)."""
     begin(row, has_row, start, stop, out)
     for n in range(len(a)):
-        add_combination(a[n], W[:, start:stop], out[n, start:stop])
+        add_combination(a[n], W, unsigned(start), unsigned(stop), out[n])
 
 
 @compiled
@@ -61,14 +61,14 @@ def add_dots(a, W, out):
 
 
 @compiled
-def add_combination(a, W, out):
-    """out += a W for one row a; four rows of W are read at a time."""
+def add_combination(a, W, start, stop, out):
+    """out += a W for one row a, from column start to stop; four rows of W are read at a time."""
     whole = len(a) - len(a) % 4
     for k in range(0, whole, 4):
         p, q, r, s = a[k], a[k + 1], a[k + 2], a[k + 3]
-        for m in range(len(out)):
+        for m in range(start, stop):
             out[m] += (p * W[k, m] + q * W[k + 1, m]) + (r * W[k + 2, m] + s * W[k + 3, m])
     for k in range(whole, len(a)):
         p = a[k]
-        for m in range(len(out)):
+        for m in range(start, stop):
             out[m] += p * W[k, m]

@@ -9,7 +9,8 @@ import numpy as np
 from .attention_rows import copy_numbers, turn_square
 from .jobs import shared
 from .rows import compiled
-from .small_products import MOST_VECTORS, multiply
+from .small_products import MOST_VECTORS, multiply, multiply_onto
+from .tables import add_to_rows
 from .tiles import VECTOR_BYTES, lanes_of
 
 BLOCK_BYTES = 1 << 20  # of b: half of a core's second-level cache
@@ -30,71 +31,80 @@ def suits_tiles(a, b, out):
         and columns >= (LEAST_RAGGED if columns % lanes else MOST_VECTORS * lanes)
         and out.dtype in (np.float32, np.float64)
         and a.dtype == b.dtype == out.dtype
-        and a.strides[1] == out.strides[1] == min(b.strides) == out.itemsize
+        and min(a.strides) == out.strides[1] == min(b.strides) == out.itemsize
         and not any(stride % out.itemsize for matrix in (a, b, out) for stride in matrix.strides)
     )
 
 
 def multiply_large(backend, a, b, row, out, cost):
-    """out = a @ b + row; a (M, K), out (M, N) of dense rows, b (K, N) of dense rows or columns, row (N,) or None."""
+    """out = a @ b + row; out (M, N) has dense rows, a (M, K) and b (K, N) dense rows or columns; row (N,) or None."""
     lanes, by_columns = lanes_of(out.dtype), out.shape[1] >= out.shape[0]
     count, width = -(-(out.shape[1] if by_columns else out.shape[0]) // STEP), MOST_VECTORS * lanes
     parts = backend.pool.shares(count, cost)
     panels = backend.scratch("gemm.panels", (parts, BLOCK_BYTES // (width * out.itemsize), width), out.dtype)
+    strips = backend.scratch("gemm.strips", (parts, ROWS, DEPTH), out.dtype)
     edges = backend.scratch("gemm.edges", (parts, ROWS, lanes), out.dtype)
-    turned, has_row = b.strides[0] < b.strides[1], row is not None
+    a_turned, b_turned, has_row = a.strides[0] < a.strides[1], b.strides[0] < b.strides[1], row is not None
     backend.share(
         multiply_part, count, cost,
-        by_columns, a, b.T if turned else b, turned, row if has_row else out[0], has_row, out, panels, edges,
+        by_columns, a.T if a_turned else a, a_turned, b.T if b_turned else b, b_turned,
+        row if has_row else out[0], has_row, out, panels, strips, edges,
     )  # fmt: skip
 
 
 @shared
-def multiply_part(part, start, stop, by_columns, a, b, turned, row, has_row, out, panels, edges):
+def multiply_part(
+    part, start, stop, by_columns, a, a_turned, b, b_turned, row, has_row, out, panels, strips, edges
+):  # fmt: skip
     """``multiply_blocks`` for some of the columns of out, or some of its rows."""
     r0, r1, c0, c1 = 0, out.shape[0], 0, out.shape[1]
     if by_columns:
         c0, c1 = start * STEP, min(stop * STEP, c1)
     else:
         r0, r1 = start * STEP, min(stop * STEP, r1)
-    b_rows, b_columns = (slice(c0, c1), slice(0, b.shape[1])) if turned else (slice(0, b.shape[0]), slice(c0, c1))
     multiply_blocks(
-        a[r0:r1], b[b_rows, b_columns], turned, row[c0:c1], has_row, out[r0:r1, c0:c1], panels[part], edges[part]
-    )
+        rows_of(a, a_turned, r0, r1), a_turned, rows_of(b, not b_turned, c0, c1), b_turned, row[c0:c1], has_row,
+        out[r0:r1, c0:c1], panels[part], strips[part], edges[part],
+    )  # fmt: skip
 
 
 @compiled
-def multiply_blocks(a, b, turned, row, has_row, out, panels, edge):
-    """out = a b, or a b^T if b is ``turned``, block by block of b, and + row; panels and edge are scratch."""
-    (M, N), K, width, lanes = out.shape, a.shape[1], panels.shape[1], edge.shape[1]
+def rows_of(matrix, turned, first, last):
+    """Rows first to last of the matrix, or of what it is the transposed of."""
+    return matrix[:, first:last] if turned else matrix[first:last, 0 : matrix.shape[1]]
+
+
+@compiled
+def multiply_blocks(a, a_turned, b, b_turned, row, has_row, out, panels, strip, edge):
+    """out = a b + row, block by block of b; a or b may come transposed; panels, strip and edge are scratch."""
+    (M, N), K, width, lanes = out.shape, a.shape[0 if a_turned else 1], panels.shape[1], edge.shape[1]
     blocks = -(-K // DEPTH)
     columns = len(panels) // -(-K // blocks) * width
     for c0 in range(0, N, columns):
         c1 = min(c0 + columns, N)
         for block in range(blocks):
-            k0, k1, first = K * block // blocks, K * (block + 1) // blocks, block == 0
+            k0, k1, add = K * block // blocks, K * (block + 1) // blocks, block > 0
             depth = k1 - k0
-            pack(b, turned, k0, k1, c0, c1, panels)
+            pack(b, b_turned, k0, k1, c0, c1, panels)
             for r0 in range(0, M, ROWS):
                 r1 = min(r0 + ROWS, M)
-                left = a[r0:r1, k0:k1]
+                if a_turned:
+                    turn_strip(a, r0, r1, k0, k1, strip)
+                    left = strip[: r1 - r0, :depth]
+                else:
+                    left = a[r0:r1, k0:k1]
                 for p, column in enumerate(range(c0, c1, width)):
                     panel, count = panels[p * depth : (p + 1) * depth], min(width, c1 - column)
                     whole = count - count % lanes
-                    if first and has_row:
-                        repeat_row(row[column : column + count], out[r0:r1, column : column + count])
-                    add = has_row or not first
-                    multiply(left, panel[:, :whole], out[r0:r1, column : column + whole], add)
+                    if has_row and not add:
+                        multiply_onto(left, panel[:, :whole], row[column:], True, out[r0:r1, column : column + whole])
+                    else:
+                        multiply(left, panel[:, :whole], out[r0:r1, column : column + whole], add)
                     if whole < count:  # a tile writes whole vectors
                         multiply(left, panel[:, whole : whole + lanes], edge, False)
                         put(edge, out[r0:r1, column + whole : column + count], add)
-
-
-@compiled
-def repeat_row(row, out):
-    for r in range(len(out)):
-        for j in range(len(row)):
-            out[r, j] = row[j]
+                        if has_row and not add:
+                            add_to_rows(row[column + whole : column + count], out[r0:r1, column + whole :])
 
 
 @compiled
@@ -120,6 +130,20 @@ def pack(b, turned, k0, k1, c0, c1, panels):
             for k in range(first, first + depth):
                 for j in range(count, whole + lanes):
                     panels[k, j] = 0
+
+
+@compiled
+def turn_strip(a, r0, r1, k0, k1, strip):
+    """strip = a[k0:k1, r0:r1]^T"""
+    lanes, step, width = VECTOR_BYTES // a.itemsize, a.strides[0] // a.itemsize, strip.shape[1]
+    rows, depth = r1 - r0, k1 - k0
+    whole_rows, whole_depth = rows - rows % lanes, depth - depth % lanes
+    for k in range(0, whole_depth, lanes):
+        for r in range(0, whole_rows, lanes):
+            turn_square(a, (k0 + k) * step + r0 + r, step, strip, r * width + k, width)
+    for r in range(rows):
+        for k in range(whole_depth if r < whole_rows else 0, depth):
+            strip[r, k] = a[k0 + k, r0 + r]
 
 
 @compiled

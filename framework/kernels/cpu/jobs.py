@@ -35,26 +35,24 @@ def post(row, code, cargo, part, start, stop):
 
 
 @compiled
-def watch(row, rests, rests_after):
-    """Wait until all that was begun is done, for so many rests at most; gives whether it is.
-
-    If it is, rest ``rests_after`` more.
-    """
+def watch(row, rests):
+    """Wait until all that was begun is done, for so many rests at most; gives whether it is."""
     for rest in range(rests):
         if _load(row, DONE) == row[BEGUN]:
-            for _ in range(rests_after):
-                _pause()
             return True
         _rest(rest)
     return False
 
 
 @compiled
-def serve(row, rests, rests_after):
-    """Run compiled jobs until there is a job of Python's, or for so many rests none at all; gives whether there is one.
+def serve(row, done, rests, rests_after):
+    """Say that a job of Python's is ``done``, then run compiled jobs until there is one of Python's again, or no job at
+    all for so many rests; gives whether there is one.
 
     If there is, rest ``rests_after`` more.
     """
+    if done:
+        _store(row, DONE, row[DONE] + 1)
     left = rests
     while left > 0:
         if _load(row, BEGUN) != row[DONE]:
@@ -95,7 +93,7 @@ def share(table, count, parts, rests, job):
         post(rows[part], code, cargo, part, count * part // parts, count * (part + 1) // parts)
     _run(code, cargo, 0, 0, count // parts)
     for part in range(1, parts):
-        while not watch(rows[part], rests, 0):
+        while not watch(rows[part], rests):
             if _POSIX:
                 _usleep(NAP)
 

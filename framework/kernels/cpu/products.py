@@ -5,10 +5,10 @@ import numpy as np
 from ... import threads
 from .few_rows import row_combinations, row_dots
 from .gemm import STEP, multiply_large, suits_tiles
-from .tables import add_to_rows
 
 NS_PER_PRODUCT, NS_PER_WEIGHT = 0.02, 0.05  # of the right side, which must be read for the narrowest product as well
 FEW_ROWS = 4  # up to so many, a BLAS is slower than to read the right side's columns once
+LARGE = 1 << 20  # numbers of a right side with dense rows that is read faster by two threads than by a BLAS in one
 NARROW = 128  # up to so many rows, a product with a transposed right side runs faster as its own transpose
 
 
@@ -52,7 +52,7 @@ def affine(backend, a, b, row, out):
 def suits_few_rows(a, b, out):
     """Whether the kernels of few_rows.py can compute out = a @ b, 2-D, and do so faster than a BLAS, as measured."""
     return (
-        len(a) <= (FEW_ROWS if _is_transposed(b) else 1)
+        (len(a) <= FEW_ROWS if _is_transposed(b) else len(a) == 1 and b.size >= LARGE)
         and out.dtype in (np.float32, np.float64)
         and a.dtype == b.dtype == out.dtype
         and a.strides[1] == out.strides[1] == min(b.strides) == out.itemsize
@@ -75,7 +75,7 @@ def _way(a, b, out):
 def _multiply(backend, a, b, row, out):
     np.matmul(a, b, out=out)
     if row is not None:
-        add_to_rows(row, out)
+        out += row
 
 
 def _multiply_turned(backend, a, b, row, out):

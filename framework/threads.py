@@ -6,8 +6,7 @@ The measurements behind this stand in docs/performance.md.
 import math
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -96,19 +95,20 @@ class ThreadPool:
             self._crew = Crew(self.threads - 1)
         return self._crew
 
-    @contextmanager
-    def computing(self) -> Iterator[None]:
-        """Hold BLAS at one thread while recaffe computes; holds may be nested."""
+    def computing(self) -> "ThreadPool":
+        """A context that holds BLAS at one thread while recaffe computes; holds may be nested."""
+        return self
+
+    def __enter__(self) -> None:
         if self._holds == 0:
             self._hold_blas()
         self._holds += 1
-        try:
-            yield
-        finally:
-            self._holds -= 1
-            if self._holds == 0:
-                for library, threads in zip(self._blas or (), self._held, strict=True):
-                    library.set_num_threads(threads)
+
+    def __exit__(self, *error: object) -> None:
+        self._holds -= 1
+        if self._holds == 0:
+            for library, threads in zip(self._blas or (), self._held, strict=True):
+                library.set_num_threads(threads)
 
     def scratch(self, name: str, shape: tuple[int, ...], dtype: Any) -> Any:
         """This thread's buffer ``name`` as an array of ``shape``: reused, its contents undefined."""

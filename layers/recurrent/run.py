@@ -44,9 +44,10 @@ class Run:
         """The output at every step, T x N x H; ``first`` states K x N x H, or None for zeros."""
         (T, N), H, rows = x.shape[:2], self.H, self.cell.gates * self.H
         self.keep, self.mask = keep, mask
-        self.gates.reshape(T, N, rows)
-        self.extra.reshape(T, N, self.cell.extra(H))
-        self.states.reshape(len(self.cell.states), T + 1, N, H)
+        if self.gates.shape != (T, N, rows):
+            self.gates.reshape(T, N, rows)
+            self.extra.reshape(T, N, self.cell.extra(H))
+            self.states.reshape(len(self.cell.states), T + 1, N, H)
         matmul(self.backend, x.data.reshape(T * N, -1), self.W_x.data.T, self.gates.data.reshape(T * N, rows))
         bias = self.b.data[None]
         if static is not None and self.W_static is not None:
@@ -103,7 +104,8 @@ class Run:
 
     def output(self) -> Any:
         """h at every step, T x N x H."""
-        return step_states(self.states.data, self.reverse)[1][0]
+        states = self.states.data[0]
+        return states[:-1] if self.reverse else states[1:]
 
     def h_before(self) -> Any:
         """The h that every step read, (T N) x H."""

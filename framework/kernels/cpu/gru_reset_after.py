@@ -7,14 +7,16 @@ from .gru import gru_slopes, gru_state
 from .jobs import shared
 from .recurrent_steps import (
     add_row,
+    add_split,
     begin_step,
+    is_long,
     is_plain,
     marks,
     over_streams,
     place,
     scale_row,
     sigmoid_row,
-    step_weights,
+    state_read,
     tanh_row,
 )
 from .row_product import add_row_product, pack_panels
@@ -28,9 +30,16 @@ def gru_reset_after_forward(backend, cell, bias, weights, keep, mask, reverse, g
         plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
         return
     (W_h, b_h), H, step_marks = weights, extra.shape[2], marks(keep, mask, gates)
-    zr_panels = step_weights(backend, W_h[: 2 * H], keep, states[0], reverse, gates[:, :, : 2 * H])
-    extra[0] = b_h
-    candidate_panels = step_weights(backend, W_h[2 * H :], keep, states[0], reverse, extra)
+    zr_panels, candidate_panels, extra[0] = W_h[: 2 * H], W_h[2 * H :], b_h
+    if len(gates) > 1:
+        zr_panels, candidate_panels = pack_panels(zr_panels.T), pack_panels(candidate_panels.T)
+    elif is_long(backend, W_h, gates):  # the products of the only step, by all threads
+        product = backend.scratch("recurrent.product", gates.shape[1:], gates.dtype)
+        product.fill(0)
+        add_split(backend, state_read(keep, states[0], reverse), W_h, product)
+        gates[0, :, : 2 * H] += product[:, : 2 * H]
+        extra[0] += product[:, 2 * H :]
+        zr_panels, candidate_panels = zr_panels[:0], candidate_panels[:0]
     over_streams(
         backend, forward, gates, W_h,
         zr_panels, candidate_panels, b_h, bias, *step_marks, reverse, gates, extra, states[0],

@@ -51,8 +51,10 @@ def affine(backend, a, b, row, out):
 
 def suits_few_rows(a, b, out):
     """Whether the kernels of few_rows.py can compute out = a @ b, 2-D, and do so faster than a BLAS, as measured."""
+    rows = len(a)
     return (
-        (len(a) <= FEW_ROWS if _is_transposed(b) else len(a) == 1 and b.size >= LARGE)
+        rows <= FEW_ROWS
+        and (_is_transposed(b) or (rows == 1 and b.size >= LARGE))
         and out.dtype in (np.float32, np.float64)
         and a.dtype == b.dtype == out.dtype
         and a.strides[1] == out.strides[1] == min(b.strides) == out.itemsize

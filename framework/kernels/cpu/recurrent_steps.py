@@ -49,14 +49,21 @@ def step_weights(backend, W, keep, h, reverse, out):
     """
     if len(out) > 1:
         return pack_panels(W.T)
-    cost = W.size * out.shape[1] * NS_PER_WEIGHT
-    if backend.pool.shares(len(W), cost) == 1:
+    if not is_long(backend, W, out):
         return W
-    h_before = h[1 if reverse else 0]
-    if keep is not None:
-        h_before = h_before * keep[0][:, None]
-    add_split(backend, h_before, W, out[0])
+    add_split(backend, state_read(keep, h, reverse), W, out[0])
     return W[:0]
+
+
+def is_long(backend, W, gates):
+    """Whether the product of one step with W is worth splitting over the threads."""
+    return backend.pool.shares(len(W), W.size * gates.shape[1] * NS_PER_WEIGHT) > 1
+
+
+def state_read(keep, h, reverse):
+    """What the only step reads of the state h before it: keep h."""
+    h_before = h[1 if reverse else 0]
+    return h_before if keep is None else h_before * keep[0][:, None]
 
 
 def add_split(backend, a, W, out):

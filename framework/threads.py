@@ -15,8 +15,8 @@ from .aligned import aligned
 from .crew import Crew, SharedKernel
 from .errors import RecaffeError
 
-WORTH_SPLITTING = int(os.environ.get("WORTH", 40_000))  # ns of serial work below which handing a part over costs more
-WORTH_SHARING = int(os.environ.get("WORTHS", 10_000))  # the same for compiled kernels, which need no interpreter lock
+WORTH_SPLITTING = 80_000  # nanoseconds of serial work below which handing a part over costs more than it saves
+WORTH_SHARING = 10_000  # the same for compiled kernels, which need no interpreter lock
 
 
 def thread_count() -> int:

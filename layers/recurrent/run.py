@@ -44,9 +44,10 @@ class Run:
         """The output at every step, T x N x H; ``first`` states K x N x H, or None for zeros."""
         (T, N), H, rows = x.shape[:2], self.H, self.cell.gates * self.H
         self.keep, self.mask = keep, mask
-        if self.gates.shape != (T, N, rows):
+        extra = (T, N, self.cell.extra(H))
+        if self.gates.shape != (T, N, rows) or self.extra.shape != extra:
             self.gates.reshape(T, N, rows)
-            self.extra.reshape(T, N, self.cell.extra(H))
+            self.extra.reshape(*extra)
             self.states.reshape(len(self.cell.states), T + 1, N, H)
         matmul(self.backend, x.data.reshape(T * N, -1), self.W_x.data.T, self.gates.data.reshape(T * N, rows))
         bias = self.b.data[None]

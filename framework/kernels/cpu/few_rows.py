@@ -1,7 +1,15 @@
 """Products of a few rows with a matrix: the matrix is read once, and each thread reads a part of its own."""
 
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
 from .jobs import shared
 from .rows import compiled, summing, unsigned
+from .tiles import VECTOR_BYTES, _Code
+
+ROWS = 4  # of the matrix that are read at a time
 
 
 @shared
@@ -34,30 +42,57 @@ def begin(row, has_row, start, stop, out):
             out[n, start:stop] = 0
 
 
-@summing
+@compiled
 def add_dots(a, W, out):
-    """out += a W^T; four rows of W are read at a time."""
-    M, zero = len(W), out.dtype.type(0)
-    whole = M - M % 4
-    for m in range(0, whole, 4):
+    """out += a W^T; W (M, K) with dense rows, of which four are read at a time."""
+    M, K, lanes, step = len(W), W.shape[1], VECTOR_BYTES // W.itemsize, W.strides[0] // W.itemsize
+    a_step, a_column = a.strides[0] // a.itemsize, a.strides[1] // a.itemsize
+    whole, vectors = M - M % ROWS, K // lanes if a_column == 1 else 0
+    sums = np.empty(ROWS, W.dtype)
+    for m in range(0, whole, ROWS):
         for n in range(len(a)):
-            p = q = r = s = zero
-            for k in range(a.shape[1]):
-                x = a[n, k]
-                p += x * W[m, k]
-                q += x * W[m + 1, k]
-                r += x * W[m + 2, k]
-                s += x * W[m + 3, k]
-            out[n, m] += p
-            out[n, m + 1] += q
-            out[n, m + 2] += r
-            out[n, m + 3] += s
+            dots(W, m * step, step, a, n * a_step, vectors, sums)
+            for r in range(ROWS):
+                out[n, m + r] += sums[r] + dot(a, n, W, m + r, vectors * lanes)
     for m in range(whole, M):
         for n in range(len(a)):
-            p = zero
-            for k in range(a.shape[1]):
-                p += a[n, k] * W[m, k]
-            out[n, m] += p
+            out[n, m] += dot(a, n, W, m, 0)
+
+
+@summing
+def dot(a, n, W, m, first):
+    """The sum over k from first on of a[n, k] W[m, k]."""
+    total = W.dtype.type(0)
+    for k in range(first, W.shape[1]):
+        total += a[n, k] * W[m, k]
+    return total
+
+
+@intrinsic
+def dots(typing_context, W, place, step, a, first, vectors, sums):
+    """sums[r] = sum over k of W[place + r step + k] a[first + k] for ROWS rows and so many vectors, all flat.
+
+    The rows behind these are fetched meanwhile: a processor's own prefetching begins anew on every page.
+    """
+    signature = types.void(W, types.int64, types.int64, a, types.int64, types.int64, sums)
+
+    def generate(context, builder, signature, arguments):
+        code = _Code(context, builder, signature)
+        W, place, step, a, first, vectors, sums = code.open(arguments)
+        values = code.place(a, first)
+        lines = [code.place(W, builder.add(place, builder.mul(step, code.integer(r)))) for r in range(ROWS)]
+        next_lines = [code.place(line, builder.mul(step, code.integer(ROWS))) for line in lines]
+        totals = [code.variable() for _ in range(ROWS)]
+        with cgutils.for_range(builder, vectors) as loop:
+            x = code.load_vector(code.vector_place(values, loop.index))
+            for line, next_line, total in zip(lines, next_lines, totals, strict=True):
+                code.prefetch(code.vector_place(next_line, loop.index), to_write=False)
+                code.add_product(total, x, code.load_vector(code.vector_place(line, loop.index)))
+        for r, total in enumerate(totals):
+            builder.store(code.sum_of_lanes(builder.load(total)), code.place(sums, code.integer(r)))
+        return context.get_dummy_value()
+
+    return signature, generate
 
 
 @compiled

@@ -145,12 +145,12 @@ class _Code:
     def store_vector(self, value, pointer):
         self.builder.store(value, self.builder.bitcast(pointer, self.vector.as_pointer()), align=self.align)
 
-    def prefetch(self, pointer):
-        """Let the cache line at ``pointer`` be fetched for writing."""
+    def prefetch(self, pointer, to_write=True):
+        """Let the cache line at ``pointer`` be fetched."""
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
         function = self.builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        arguments = [ir.Constant(word, number) for number in (1, 3, 1)]  # to write, into all caches, data
+        arguments = [ir.Constant(word, number) for number in (int(to_write), 3, 1)]  # into all caches, data
         self.builder.call(function, [self.builder.bitcast(pointer, byte), *arguments])
 
     def broadcast(self, value):

@@ -4,7 +4,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from . import recurrent, recurrent_step, transformer
+from . import recurrent, recurrent_step, training, transformer
 from .caffe_time import caffe_ms
 from .measure import compare
 from .nets import NETS
@@ -18,9 +18,12 @@ def main(nets: tuple[str, ...], mode: str, rounds: int) -> None:
     """Time NETS against PyTorch, and Caffe's own time where it is on the PATH.
 
     All whole nets by default; ``recurrent`` and ``transformer`` stand for all layers of that kind (forward and backward
-    of one layer), ``recurrent_step`` for one step of recurrent layers.
+    of one layer), ``recurrent_step`` for one step of recurrent layers, ``training`` for whole iterations of sequence
+    models.
     """
-    groups = {"recurrent": recurrent, "recurrent_step": recurrent_step, "transformer": transformer}
+    groups = {
+        "recurrent": recurrent, "recurrent_step": recurrent_step, "transformer": transformer, "training": training,
+    }  # fmt: skip
     layers = {name: group.names() for name, group in groups.items()}
     nets = tuple(net for given in nets for net in layers.get(given, [given]))
     alone = {name for group in layers.values() for name in group}

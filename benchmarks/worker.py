@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import recurrent, recurrent_step, transformer
+from . import recurrent, recurrent_step, training, transformer
 from .nets import NETS, inference_net, training_net
 from .serve import serve
 
-LAYERS = (recurrent, recurrent_step, transformer)  # layers alone, by name
+LAYERS = (recurrent, recurrent_step, training, transformer)  # what has no net in nets.py, by name
 BASE_LR, MOMENTUM, WEIGHT_DECAY = 1e-4, 0.9, 5e-4
 
 

@@ -3,7 +3,10 @@
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+
+from .stale_code import forget_stale_code
 
 FUSED = {
     "attention": ("attention_backward", "attention_forward"),
@@ -52,6 +55,7 @@ def fused_functions() -> Mapping[str, Callable[..., Any]]:
     """All fused functions for the CPU, by name; none without Numba."""
     if find_spec("numba") is None:
         return {}
+    forget_stale_code(Path(__file__).parent)
     return {
         name: getattr(import_module(f".{module}", __name__), name) for module, names in FUSED.items() for name in names
     }

@@ -2,8 +2,8 @@
 
 Waking a sleeping thread takes about 75 us on a virtual machine.  So a worker that has nothing to do watches its row of
 whole numbers for a while, outside the interpreter lock, and sleeps only when nothing comes; and so does who waits for
-it.  A compiled job (``kernels/cpu/jobs.py``) needs no interpreter lock at all.  The measurements stand in
-docs/performance.md.
+it.  A compiled job (``kernels/cpu/jobs.py``) needs no interpreter lock where the worker watches.  The measurements
+stand in docs/performance.md.
 """
 
 import threading
@@ -17,7 +17,8 @@ import numpy as np
 
 from .aligned import aligned
 
-BEGUN, CODE, CARGO, PART, START, STOP, DONE = 0, 1, 2, 3, 4, 5, 8  # of a row; DONE stands in a cache line of its own
+BEGUN, CODE, CARGO, PART, START, STOP = range(6)  # of a row, written by who begins a job
+DONE, FAILED = 8, 9  # written by the worker, in another cache line
 ROW = 16  # numbers
 CARGO_ROWS = 32  # at the head of a crew's table: a compiled job's arguments
 
@@ -52,11 +53,12 @@ class Worker:
         self._rests_after = int(BEGINNING * rests_per_us)
         self._gate, self._alarm = threading.Lock(), threading.Lock()
         self._alarm.acquire()
-        self._sleeps = self._claimed = False
+        self._sleeps = self._claimed = self._ended = False
         self._job: Any = None
         self._result: Any = None
         self._error: BaseException | None = None
-        threading.Thread(target=self._serve, name=f"recaffe-{number}", daemon=True).start()
+        self.thread = threading.Thread(target=self._serve, name=f"recaffe-{number}", daemon=True)
+        self.thread.start()
 
     def begin(self, function: Callable[[int, int], Any], start: int, stop: int) -> None:
         """Let the thread run ``function(start, stop)``."""
@@ -81,6 +83,11 @@ class Worker:
         """Let the thread sleep where it has nothing to do."""
         self._claimed = False
 
+    def end(self) -> None:
+        """Let the thread end, once it has done what it is at."""
+        self._ended, self._claimed = True, False
+        self._rouse()
+
     def _rouse(self) -> None:
         with self._gate:
             sleeps, self._sleeps = self._sleeps, False
@@ -94,6 +101,8 @@ class Worker:
             done = begun
             if not begun:
                 with self._gate:
+                    if self._ended:
+                        return
                     self._sleeps = sleeps = bool(row[BEGUN] == row[DONE]) and not self._claimed
                 if sleeps:
                     self._alarm.acquire()

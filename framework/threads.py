@@ -59,8 +59,8 @@ class ThreadPool:
             return [function(bounds[part], bounds[part + 1]) for part in range(parts)]
         try:
             results, error = self._gathered().run(function, bounds)
-        except BaseException:  # interrupted between the parts: what the workers are at is not known
-            self._crew = None
+        except BaseException:
+            self._dissolve()
             raise
         finally:
             self._busy.release()
@@ -80,8 +80,10 @@ class ThreadPool:
             return
         try:
             self._gathered().share(kernel, count, parts, args)
+        except Exception:  # of the kernel: all its parts have ended, or none began
+            raise
         except BaseException:
-            self._crew = None
+            self._dissolve()
             raise
         finally:
             self._busy.release()
@@ -94,6 +96,12 @@ class ThreadPool:
         if self._crew is None:
             self._crew = Crew(self.threads - 1)
         return self._crew
+
+    def _dissolve(self) -> None:
+        """After an interruption between parts, what the workers are at is not known: the next job gets others."""
+        crew, self._crew = self._crew, None
+        for worker in crew.workers if crew else ():
+            worker.end()
 
     def computing(self) -> "ThreadPool":
         """A context that holds BLAS at one thread while recaffe computes; holds may be nested."""

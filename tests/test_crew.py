@@ -1,5 +1,6 @@
 """Handing parts to workers and back: while both sides watch, after they fell asleep, and without a watch."""
 
+import os
 import threading
 import time
 
@@ -95,6 +96,31 @@ def kernels():
     return add_value
 
 
+def threads_of_crews():
+    return sum(thread.name.startswith("recaffe-") for thread in threading.enumerate())
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_a_kernel_that_fails_in_a_part_is_told_and_the_crew_goes_on(kernels, which):
+    from numba.core import errors
+
+    from .shared_kernels import fail_in
+
+    pool, numbers = ThreadPool(3), np.zeros(9)
+    pool.share(kernels, 9, 1e9, np.zeros(9), 1.0, np.zeros(9, int))
+    before = threads_of_crews()
+    for _ in range(3):
+        numbers[:] = 0
+        with pytest.raises(RuntimeError, match="part of a compiled kernel failed"):
+            pool.share(fail_in, 9, 1e9, which, numbers)
+        assert numbers.reshape(3, 3).sum(axis=1).tolist() == [0 if part == which else 3 for part in range(3)]
+        with pytest.raises(errors.TypingError):
+            pool.share(fail_in, 9, 1e9, "text", numbers, numbers)
+        pool.share(fail_in, 9, 1e9, 7, numbers)
+        assert (numbers == 1).all()
+    assert threads_of_crews() == before
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_a_compiled_job_is_done_once_in_every_part(kernels, size):
     pool = ThreadPool(size)
@@ -142,7 +168,8 @@ def test_compiled_jobs_within_a_job_and_from_several_threads(kernels):
         assert len(np.unique(parts)) == 3
 
 
-def test_after_an_interruption_compiled_jobs_are_right(kernels, monkeypatch):
+@pytest.mark.parametrize("when", ["claim", "dismiss"])
+def test_after_an_interruption_compiled_jobs_are_right(kernels, monkeypatch, when):
     pool, numbers, parts = ThreadPool(2), np.zeros(50), np.zeros(50, int)
     pool.share(kernels, 50, 1e9, numbers, 1.0, parts)
     old = pool._crew
@@ -151,12 +178,27 @@ def test_after_an_interruption_compiled_jobs_are_right(kernels, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(old.workers[0], "claim", interrupt)
+        patch.setattr(old.workers[0], when, interrupt)
         pool.share(kernels, 50, 1e9, numbers, 1.0, parts)
+    done = numbers[0]
     for _ in range(50):
         pool.share(kernels, 50, 1e9, numbers, 1.0, parts)
-    assert (numbers == 51).all()
+    assert (numbers == 50 + done).all()
     assert pool._crew is not old
+    old.workers[0].thread.join(10)
+    assert not old.workers[0].thread.is_alive()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_shares_with_workers_of_its_own(kernels):
+    pool, numbers, parts = ThreadPool(3), np.zeros(30), np.zeros(30, int)
+    pool.share(kernels, 30, 1e9, numbers, 1.0, parts)
+    child = os.fork()
+    if child == 0:
+        pool.share(kernels, 30, 1e9, numbers, 1.0, parts)
+        os._exit(0 if (numbers == 2).all() and len(np.unique(parts)) == 3 else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_crew_without_workers():

@@ -163,7 +163,16 @@ def added_rows(a):
 
 
 def products(a):
-    for m, k, n in ((3, 5, 40), (70, 9, 20), (1, 1, 1), (33, 64, 33), (131, 40, 80), (200, 530, 1100), (1, 70, 37)):
+    for m, k, n in (
+        (3, 5, 40),
+        (70, 9, 20),
+        (1, 1, 1),
+        (33, 64, 33),
+        (131, 40, 80),
+        (200, 530, 1100),
+        (1, 70, 37),
+        (0, 70, 37),
+    ):
         yield a.normal(m, k), a.normal(k, n), a.empty(m, n)
         yield a.normal(k, m).T, a.normal(n, k).T, a.empty(m, n)
         yield a.normal(m, k), a.normal(n, k).T, a.empty(m, n)
@@ -174,6 +183,7 @@ def affine_maps(a):
     for left, right, out in products(a):
         if out.ndim == 2:
             yield left, right, a.normal(out.shape[1]), out
+            yield left, right, a.normal(2 * out.shape[1])[::-2], out
             yield left, right, None, out
 
 

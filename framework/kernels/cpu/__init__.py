@@ -51,11 +51,15 @@ FUSED = {
 }
 
 
+FOLDER = Path(__file__).parent
+SOURCES = [*FOLDER.glob("*.py"), FOLDER.parent.parent / "crew.py"]  # of all that compiled kernels hold
+forget_stale_code(FOLDER, SOURCES)
+
+
 def fused_functions() -> Mapping[str, Callable[..., Any]]:
     """All fused functions for the CPU, by name; none without Numba."""
     if find_spec("numba") is None:
         return {}
-    forget_stale_code(Path(__file__).parent)
     return {
         name: getattr(import_module(f".{module}", __name__), name) for module, names in FUSED.items() for name in names
     }

@@ -107,16 +107,16 @@ def choose(part, start, stop, x, source, target, slope, in_place):
 @shared
 def drop(part, start, stop, x, mask, ratio, scale, y, in_place):
     keep(mask[start:stop], ratio, scale)
-    multiply_part(start, stop, x, mask, y, in_place)
+    multiply_slice(start, stop, x, mask, y, in_place)
 
 
 @shared
 def multiply(part, start, stop, x, factors, y, in_place):
-    multiply_part(start, stop, x, factors, y, in_place)
+    multiply_slice(start, stop, x, factors, y, in_place)
 
 
 @compiled
-def multiply_part(start, stop, x, factors, y, in_place):
+def multiply_slice(start, stop, x, factors, y, in_place):
     if in_place:
         multiply_in_place(factors[start:stop], y[start:stop])
     else:

@@ -45,10 +45,11 @@ def multiply_large(backend, a, b, row, out, cost):
     strips = backend.scratch("gemm.strips", (parts, ROWS, DEPTH), out.dtype)
     edges = backend.scratch("gemm.edges", (parts, ROWS, lanes), out.dtype)
     a_turned, b_turned, has_row = a.strides[0] < a.strides[1], b.strides[0] < b.strides[1], row is not None
+    row = np.ascontiguousarray(row, out.dtype) if has_row else out[0]  # its vectors are read as they lie
     backend.share(
         multiply_part, count, cost,
         by_columns, a.T if a_turned else a, a_turned, b.T if b_turned else b, b_turned,
-        row if has_row else out[0], has_row, out, panels, strips, edges,
+        row, has_row, out, panels, strips, edges,
     )  # fmt: skip
 
 

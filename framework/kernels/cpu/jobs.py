@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from ...crew import BEGUN, CARGO, CARGO_ROWS, CODE, DONE, PART, ROW, START, STOP, SharedKernel
+from ...crew import BEGUN, CARGO, CARGO_ROWS, CODE, DONE, FAILED, PART, ROW, START, STOP, SharedKernel
 from .rows import compiled
 
 RESTS_TO_YIELD = 256
@@ -24,7 +24,7 @@ _sched_yield = types.ExternalFunction("sched_yield", types.int32())
 _usleep = types.ExternalFunction("usleep", types.int32(types.uint32))
 _PAUSE = {"x86_64": "llvm.x86.sse2.pause", "AMD64": "llvm.x86.sse2.pause"}.get(platform.machine())
 _WORD = ir.IntType(64)
-_JOB = ir.FunctionType(ir.VoidType(), [_WORD, _WORD, _WORD, _WORD])
+_JOB = ir.FunctionType(_WORD, [_WORD, _WORD, _WORD, _WORD])
 
 
 @compiled
@@ -60,7 +60,7 @@ def serve(row, done, rests, rests_after):
                 for _ in range(rests_after):
                     _pause()
                 return True
-            _run(row[CODE], row[CARGO], row[PART], row[START], row[STOP])
+            row[FAILED] = _run(row[CODE], row[CARGO], row[PART], row[START], row[STOP])
             _store(row, DONE, row[DONE] + 1)
             left = rests
         _rest(left)
@@ -77,29 +77,32 @@ def shared(function):
     code = _run_parts.__code__.replace(
         co_name=name, co_qualname=name, co_filename=place.co_filename, co_firstlineno=place.co_firstlineno
     )
-    scope = {"share": share, "pack": pack, "kernel": alone, "__name__": function.__module__}
+    scope = {"hand_out": hand_out, "pack_job": pack_job, "kernel": alone, "__name__": function.__module__}
     return SharedKernel(alone, compiled(FunctionType(code, scope)))
 
 
 def _run_parts(table, count, parts, rests, *args):
-    share(table, count, parts, rests, pack(table, kernel, args))  # noqa: F821 - the kernel is put into its scope
+    hand_out(table, count, parts, rests, pack_job(table, kernel, args))  # noqa: F821 - the kernel is put into its scope
 
 
 @compiled
-def share(table, count, parts, rests, job):
+def hand_out(table, count, parts, rests, job):
     """Run a packed job in parts, all but the first by workers that watch, and wait for them."""
     rows, (code, cargo) = table[CARGO_ROWS - 1 :], job
     for part in range(1, parts):
         post(rows[part], code, cargo, part, count * part // parts, count * (part + 1) // parts)
-    _run(code, cargo, 0, 0, count // parts)
+    failed = _run(code, cargo, 0, 0, count // parts)
     for part in range(1, parts):
         while not watch(rows[part], rests):
             if _POSIX:
                 _usleep(NAP)
+        failed |= rows[part, FAILED]
+    if failed != 0:
+        raise RuntimeError("a part of a compiled kernel failed; RECAFFE_PLAIN=1 runs the plain code instead")
 
 
 @intrinsic
-def pack(typing_context, table, kernel, args):
+def pack_job(typing_context, table, kernel, args):
     """The addresses of code that runs ``kernel``, and of its arguments, which are copied to the head of the table."""
     signature = typing_context.resolve_function_type(kernel, (types.int64,) * 3 + tuple(args), {})
     compiled_kernel = kernel.dispatcher.get_compile_result(signature)
@@ -118,8 +121,8 @@ def pack(typing_context, table, kernel, args):
         inside = ir.IRBuilder(code.append_basic_block())
         stored = inside.load(inside.inttoptr(code.args[0], values.type.as_pointer()))
         numbers = [*code.args[1:], *cgutils.unpack_tuple(inside, stored)]
-        context.call_internal_no_propagate(inside, compiled_kernel.fndesc, signature, numbers)
-        inside.ret_void()
+        status, _ = context.call_internal_no_propagate(inside, compiled_kernel.fndesc, signature, numbers)
+        inside.ret(inside.zext(status.is_error, _WORD))
         addresses = [builder.ptrtoint(pointer, _WORD) for pointer in (code, cargo)]
         return context.make_tuple(builder, call.return_type, addresses)
 
@@ -128,13 +131,12 @@ def pack(typing_context, table, kernel, args):
 
 @intrinsic
 def _run(typing_context, code, cargo, part, start, stop):
-    """Run a part of the job whose code stands at ``code``."""
+    """Run a part of the job whose code stands at ``code``; gives whether it failed."""
 
     def generate(context, builder, signature, arguments):
-        builder.call(builder.inttoptr(arguments[0], _JOB.as_pointer()), arguments[1:])
-        return context.get_dummy_value()
+        return builder.call(builder.inttoptr(arguments[0], _JOB.as_pointer()), arguments[1:])
 
-    return types.void(*[types.int64] * 5), generate
+    return types.int64(*[types.int64] * 5), generate
 
 
 @intrinsic

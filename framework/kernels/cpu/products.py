@@ -53,11 +53,12 @@ def suits_few_rows(a, b, out):
     """Whether the kernels of few_rows.py can compute out = a @ b, 2-D, and do so faster than a BLAS, as measured."""
     rows = len(a)
     return (
-        rows <= FEW_ROWS
+        0 < rows <= FEW_ROWS
         and (_is_transposed(b) or (rows == 1 and b.size >= LARGE))
         and out.dtype in (np.float32, np.float64)
         and a.dtype == b.dtype == out.dtype
         and a.strides[1] == out.strides[1] == min(b.strides) == out.itemsize
+        and not any(stride % out.itemsize for matrix in (a, b, out) for stride in matrix.strides)
     )
 
 

@@ -1,5 +1,6 @@
 """Numba's cache looks at a compiled function's own file alone; here, at all whose functions it may have taken in."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -7,12 +8,14 @@ from pathlib import Path
 STAMP = "kernels.stamp"
 
 
-def forget_stale_code(folder: Path) -> None:
-    """Remove the compiled code in ``folder``'s __pycache__ if a source file has changed since it was made."""
-    sources = sorted(folder.glob("*.py"))
-    state = [(source.name, source.stat().st_mtime_ns, source.stat().st_size) for source in sources]
+def forget_stale_code(folder: Path, sources: Iterable[Path]) -> None:
+    """Remove the compiled code in ``folder``'s __pycache__ if one of the ``sources`` has changed since it was made.
+
+    A folder that cannot be written is left as it is, and so is a cache elsewhere (NUMBA_CACHE_DIR).
+    """
+    state = [(source.name, source.stat().st_mtime_ns, source.stat().st_size) for source in sorted(sources)]
     stamp, cache = sha256(repr(state).encode()).hexdigest(), folder / "__pycache__"
-    with suppress(OSError):  # a folder that cannot be written has no cache to go stale
+    with suppress(OSError):
         if (cache / STAMP).is_file() and (cache / STAMP).read_text() == stamp:
             return
         cache.mkdir(exist_ok=True)

@@ -11,6 +11,7 @@ from numba import types
 from numba.extending import overload
 
 from .exp import exp
+from .jobs import shared
 from .rows import compiled
 
 BLOCK = 1 << 14  # numbers of a block, which stays in the second-level cache
@@ -31,35 +32,63 @@ _ONE = np.float32(1)
 
 def gelu_forward(backend, x, y, slope):
     """y = x P(x), with P the normal distribution's; slope = P(x) + x P'(x); y may be x, slope None."""
-    _run(backend, gelu_loop, x, y, slope, 0.8)
+    _share(backend, gelu_blocks, 0.8, x, y, slope)
 
 
 def gelu_tanh_forward(backend, x, y, slope):
     """y = x (1 + tanh(u)) / 2 = x sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3); y may be x, slope None."""
-    _run(backend, gelu_tanh_loop, x, y, slope, 0.7)
+    _share(backend, gelu_tanh_blocks, 0.7, x, y, slope)
 
 
 def swish_forward(backend, x, beta, y, slope):
     """y = x s, s = sigmoid(beta x); slope = s + beta x s (1 - s); y may be x, slope None."""
-    _run(backend, swish_loop, x, y, slope, 0.7, x.dtype.type(beta))
+    _share(backend, swish_blocks, 0.7, x, y, slope, x.dtype.type(beta))
 
 
-def _run(backend, loop, x, y, slope, cost, *numbers):
-    """Run ``loop`` over parts of the arrays: block by block where y overwrites x or nobody wants the slope."""
-    a, b, c = x.reshape(-1), y.reshape(-1), None if slope is None else slope.reshape(-1)
+def _share(backend, kernel, cost, x, y, slope, *numbers):
+    a, b = x.reshape(-1), y.reshape(-1)
+    backend.share(
+        kernel, x.size, x.size * cost,
+        a, x is y, b, b if slope is None else slope.reshape(-1), slope is not None, *numbers,
+    )  # fmt: skip
 
-    def forward(start, stop):
-        step = BLOCK if x is y or slope is None else max(1, stop - start)
-        for i in range(start, stop, step):
-            part = slice(i, min(i + step, stop))
-            values = a[part]
-            if x is y:
-                values = backend.scratch("neurons.x", values.shape, x.dtype)
-                values[:] = a[part]
-            slopes = backend.scratch("neurons.slope", values.shape, x.dtype) if c is None else c[part]
-            loop(values, b[part], slopes, *numbers)
 
-    backend.parallel(forward, x.size, x.size * cost)
+@shared
+def gelu_blocks(part, start, stop, x, in_place, y, slope, has_slope):
+    copied, dropped = np.empty(BLOCK, x.dtype), np.empty(BLOCK, x.dtype)
+    for i in range(start, stop, BLOCK):
+        values, slopes = block(x, in_place, slope, has_slope, i, stop, copied, dropped)
+        gelu_loop(values, y[i : i + len(values)], slopes)
+
+
+@shared
+def gelu_tanh_blocks(part, start, stop, x, in_place, y, slope, has_slope):
+    copied, dropped = np.empty(BLOCK, x.dtype), np.empty(BLOCK, x.dtype)
+    for i in range(start, stop, BLOCK):
+        values, slopes = block(x, in_place, slope, has_slope, i, stop, copied, dropped)
+        gelu_tanh_loop(values, y[i : i + len(values)], slopes)
+
+
+@shared
+def swish_blocks(part, start, stop, x, in_place, y, slope, has_slope, beta):
+    copied, dropped = np.empty(BLOCK, x.dtype), np.empty(BLOCK, x.dtype)
+    for i in range(start, stop, BLOCK):
+        values, slopes = block(x, in_place, slope, has_slope, i, stop, copied, dropped)
+        swish_loop(values, y[i : i + len(values)], slopes, beta)
+
+
+@compiled
+def block(x, in_place, slope, has_slope, i, stop, copied, dropped):
+    """The next numbers of x from i on, copied where y will overwrite them, and where to put their slopes."""
+    count = min(BLOCK, stop - i)
+    values, slopes = copied[:count], dropped[:count]
+    if in_place:
+        values[:] = x[i : i + count]
+    else:
+        values = x[i : i + count]
+    if has_slope:
+        slopes = slope[i : i + count]
+    return values, slopes
 
 
 @compiled

@@ -1,6 +1,7 @@
 """Products of a few rows with a matrix: the matrix is read once, and each thread reads a part of its own."""
 
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -47,47 +48,56 @@ def add_dots(a, W, out):
     """out += a W^T; W (M, K) with dense rows, of which four are read at a time."""
     M, K, lanes, step = len(W), W.shape[1], VECTOR_BYTES // W.itemsize, W.strides[0] // W.itemsize
     a_step, a_column = a.strides[0] // a.itemsize, a.strides[1] // a.itemsize
-    whole, vectors = M - M % ROWS, K // lanes if a_column == 1 else 0
+    whole = M - M % ROWS if lanes <= K and a_column == 1 else 0
     sums = np.empty(ROWS, W.dtype)
     for m in range(0, whole, ROWS):
         for n in range(len(a)):
-            dots(W, m * step, step, a, n * a_step, vectors, sums)
+            dots(W, m * step, step, a, n * a_step, K, sums)
             for r in range(ROWS):
-                out[n, m + r] += sums[r] + dot(a, n, W, m + r, vectors * lanes)
+                out[n, m + r] += sums[r]
     for m in range(whole, M):
         for n in range(len(a)):
-            out[n, m] += dot(a, n, W, m, 0)
+            out[n, m] += dot(a, n, W, m)
 
 
 @summing
-def dot(a, n, W, m, first):
-    """The sum over k from first on of a[n, k] W[m, k]."""
+def dot(a, n, W, m):
+    """The sum over k of a[n, k] W[m, k]."""
     total = W.dtype.type(0)
-    for k in range(first, W.shape[1]):
+    for k in range(W.shape[1]):
         total += a[n, k] * W[m, k]
     return total
 
 
 @intrinsic
-def dots(typing_context, W, place, step, a, first, vectors, sums):
-    """sums[r] = sum over k of W[place + r step + k] a[first + k] for ROWS rows and so many vectors, all flat.
+def dots(typing_context, W, place, step, a, first, count, sums):
+    """sums[r] = sum over k < count of W[place + r step + k] a[first + k] for ROWS rows, all flat.
 
-    The rows behind these are fetched meanwhile: a processor's own prefetching begins anew on every page.
+    There is a vector of numbers at least.  The rows behind these are fetched meanwhile: a processor's own prefetching
+    begins anew on every page.
     """
     signature = types.void(W, types.int64, types.int64, a, types.int64, types.int64, sums)
 
     def generate(context, builder, signature, arguments):
         code = _Code(context, builder, signature)
-        W, place, step, a, first, vectors, sums = code.open(arguments)
+        W, place, step, a, first, count, sums = code.open(arguments)
         values = code.place(a, first)
         lines = [code.place(W, builder.add(place, builder.mul(step, code.integer(r)))) for r in range(ROWS)]
         next_lines = [code.place(line, builder.mul(step, code.integer(ROWS))) for line in lines]
         totals = [code.variable() for _ in range(ROWS)]
-        with cgutils.for_range(builder, vectors) as loop:
+        with cgutils.for_range(builder, builder.udiv(count, code.integer(code.lanes))) as loop:
             x = code.load_vector(code.vector_place(values, loop.index))
             for line, next_line, total in zip(lines, next_lines, totals, strict=True):
                 code.prefetch(code.vector_place(next_line, loop.index), to_write=False)
                 code.add_product(total, x, code.load_vector(code.vector_place(line, loop.index)))
+        rest = builder.urem(count, code.integer(code.lanes))
+        with builder.if_then(builder.icmp_unsigned(">", rest, code.integer(0))):  # the last vector, less what is summed
+            last, counted = builder.sub(count, code.integer(code.lanes)), builder.sub(code.integer(code.lanes), rest)
+            lanes = ir.Constant(ir.VectorType(ir.IntType(64), code.lanes), list(range(code.lanes)))
+            new = builder.icmp_unsigned(">=", lanes, code.broadcast(counted))
+            x = builder.select(new, code.load_vector(code.place(values, last)), code.zero)
+            for line, total in zip(lines, totals, strict=True):
+                code.add_product(total, x, builder.select(new, code.load_vector(code.place(line, last)), code.zero))
         for r, total in enumerate(totals):
             builder.store(code.sum_of_lanes(builder.load(total)), code.place(sums, code.integer(r)))
         return context.get_dummy_value()

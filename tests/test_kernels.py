@@ -171,6 +171,7 @@ def products(a):
         (131, 40, 80),
         (200, 530, 1100),
         (1, 70, 37),
+        (4, 650, 11),
         (0, 70, 37),
     ):
         yield a.normal(m, k), a.normal(k, n), a.empty(m, n)

@@ -5,9 +5,9 @@ import numpy as np
 from ...fusable import fusables
 from .gru import gru_slopes, gru_state
 from .jobs import shared
+from .products import matmul
 from .recurrent_steps import (
     add_row,
-    add_split,
     begin_step,
     is_long,
     is_plain,
@@ -30,19 +30,16 @@ def gru_reset_after_forward(backend, cell, bias, weights, keep, mask, reverse, g
         plain(backend, cell, bias, weights, keep, mask, reverse, gates, extra, states)
         return
     (W_h, b_h), H, step_marks = weights, extra.shape[2], marks(keep, mask, gates)
-    zr_panels, candidate_panels, extra[0] = W_h[: 2 * H], W_h[2 * H :], b_h
+    zr_panels, candidate_panels, product = W_h[: 2 * H], W_h[2 * H :], bias[:0]
     if len(gates) > 1:
         zr_panels, candidate_panels = pack_panels(zr_panels.T), pack_panels(candidate_panels.T)
     elif is_long(backend, W_h, gates):  # the products of the only step, by all threads
         product = backend.scratch("recurrent.product", gates.shape[1:], gates.dtype)
-        product.fill(0)
-        add_split(backend, state_read(keep, states[0], reverse), W_h, product)
-        gates[0, :, : 2 * H] += product[:, : 2 * H]
-        extra[0] += product[:, 2 * H :]
+        matmul(backend, state_read(keep, states[0], reverse), W_h.T, product)
         zr_panels, candidate_panels = zr_panels[:0], candidate_panels[:0]
     over_streams(
         backend, forward, gates, W_h,
-        zr_panels, candidate_panels, b_h, bias, *step_marks, reverse, gates, extra, states[0],
+        zr_panels, candidate_panels, product, b_h, bias, *step_marks, reverse, gates, extra, states[0],
     )  # fmt: skip
 
 
@@ -59,16 +56,20 @@ def gru_reset_after_backward(
 
 
 @shared
-def forward(_, start, stop, zr_panels, candidate_panels, b_h, bias, keep, mask, padded, reverse, gates, extra, h):
+def forward(
+    _, start, stop, zr_panels, candidate_panels, product, b_h, bias, keep, mask, padded, reverse, gates, extra, h
+):
     T, _, H = extra.shape
     h_before = np.empty((stop - start, H), gates.dtype)
     for s in range(T):
         t, previous, after = place(s, T, reverse)
         begin_step(keep[t], h[previous], bias, start, h_before, gates[t])
         add_row_product(h_before, zr_panels, gates[t, start:stop, : 2 * H])
-        if t > 0:
-            extra[t, start:stop] = b_h
+        extra[t, start:stop] = b_h
         add_row_product(h_before, candidate_panels, extra[t, start:stop])
+        for n in range(start, min(stop, len(product))):
+            add_row(product[n, : 2 * H], gates[t, n])
+            add_row(product[n, 2 * H :], extra[t, n])
         for n in range(start, stop):
             if padded and mask[t, n] == 0:
                 h[after, n] = h_before[n - start]

@@ -90,7 +90,7 @@ def multiply_blocks(a, a_turned, b, b_turned, row, has_row, out, panels, strip, 
             for r0 in range(0, M, ROWS):
                 r1 = min(r0 + ROWS, M)
                 if a_turned:
-                    turn_strip(a, r0, r1, k0, k1, strip)
+                    turn_block(a, k0, k1, r0, r1, strip)
                     left = strip[: r1 - r0, :depth]
                 else:
                     left = a[r0:r1, k0:k1]
@@ -117,13 +117,7 @@ def pack(b, turned, k0, k1, c0, c1, panels):
         first, count = p * depth, min(width, c1 - column)
         whole = count - count % lanes
         if turned:
-            deep = depth - depth % lanes
-            for j in range(0, whole, lanes):
-                for k in range(0, deep, lanes):
-                    turn_square(b, (column + j) * step + k0 + k, step, panels, (first + k) * width + j, width)
-            for j in range(count):
-                for k in range(deep if j < whole else 0, depth):
-                    panels[first + k, j] = b[column + j, k0 + k]
+            turn_block(b, column, column + count, k0, k1, panels[first : first + depth])
         else:
             for k in range(depth):
                 copy_numbers(b, (k0 + k) * step + column, panels, (first + k) * width, count, one)
@@ -134,17 +128,17 @@ def pack(b, turned, k0, k1, c0, c1, panels):
 
 
 @compiled
-def turn_strip(a, r0, r1, k0, k1, strip):
-    """strip = a[k0:k1, r0:r1]^T"""
-    lanes, step, width = VECTOR_BYTES // a.itemsize, a.strides[0] // a.itemsize, strip.shape[1]
-    rows, depth = r1 - r0, k1 - k0
-    whole_rows, whole_depth = rows - rows % lanes, depth - depth % lanes
-    for k in range(0, whole_depth, lanes):
-        for r in range(0, whole_rows, lanes):
-            turn_square(a, (k0 + k) * step + r0 + r, step, strip, r * width + k, width)
+def turn_block(source, r0, r1, c0, c1, target):
+    """The first rows and columns of target = source[r0:r1, c0:c1]^T, in squares as far as possible."""
+    lanes, step, width = VECTOR_BYTES // source.itemsize, source.strides[0] // source.itemsize, target.shape[1]
+    rows, columns = r1 - r0, c1 - c0
+    whole_rows, whole_columns = rows - rows % lanes, columns - columns % lanes
+    for r in range(0, whole_rows, lanes):
+        for c in range(0, whole_columns, lanes):
+            turn_square(source, (r0 + r) * step + c0 + c, step, target, c * width + r, width)
     for r in range(rows):
-        for k in range(whole_depth if r < whole_rows else 0, depth):
-            strip[r, k] = a[k0 + k, r0 + r]
+        for c in range(whole_columns if r < whole_rows else 0, columns):
+            target[c, r] = source[r0 + r, c0 + c]
 
 
 @compiled
